@@ -389,6 +389,7 @@ press = Graph(
     Text,
     Published,
     type_attribute="kind",
+    writes=True,
 )
 
 TEXTS = 20

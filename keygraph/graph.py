@@ -40,7 +40,8 @@ class Graph(RecordTypes):
     """The record types that live in one table.
 
     `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None,
-    store_key_fields=True, ttl_attribute=None, access=[], shared=[], lists={}, explore=False, paths=False, ignore=[])`: pass types,
+    store_key_fields=True, ttl_attribute=None, access=[], shared=[], lists={}, explore=False, paths=False, ignore=[],
+    writes=None)`: pass types,
     modules that declare them (`models`), or both. The case ("snake", "camel" or "pascal") says how field names become
     attributes. The type attribute holds the record type of every item. `formats` are formats for placeholders by their
     names, and the usual formats of Python types, in keys and attributes. The separator is a character between the parts
@@ -55,6 +56,7 @@ class Graph(RecordTypes):
     partition of the table. With `paths=True` the root answers how one node is connected to another.
 
     `ignore` names items that are not the graph's, by patterns of their keys: `ignore=["SESSION#*", "USER#* / LOGIN#*"]`.
+    `writes` is the `writes` of types that do not declare their own.
     """
 
     def made(self, make: Callable[[Graph], _Made]) -> _Made:

@@ -9,6 +9,11 @@ from keygraph_resolvers import build_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
 
+def with_all_writes(graph: Graph) -> Graph:
+    """The same graph with every mutation of the types that do not choose theirs."""
+    return Graph(graph.table, *graph.classes, **{**graph.options, "writes": True})
+
+
 # A few, for the graphs that are made at random would all stay.
 @lru_cache(maxsize=16)
 def schema_of(graph: Graph) -> GraphSchema:

@@ -39,7 +39,7 @@ def graph_with(shards: int) -> Graph:
         product: Product
         review_id: ID
 
-    return Graph(Table("Products", partition_key="PK", sort_key="SK"), Product, Review).check()
+    return Graph(Table("Products", partition_key="PK", sort_key="SK"), Product, Review, writes=True).check()
 
 
 @dataclass(eq=False)

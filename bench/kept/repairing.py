@@ -92,6 +92,7 @@ graph = Graph(
     Member,
     Note,
     type_attribute="type",
+    writes=True,
 ).check()
 
 FRIENDS, NOTES, CLUBS = 4, 1, 2

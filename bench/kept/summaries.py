@@ -61,7 +61,11 @@ class Member:
 
 
 graph = Graph(
-    Table("League", partition_key="pk", sort_key="sk", indexes=[by_player]), Team, Player, Member
+    Table("League", partition_key="pk", sort_key="sk", indexes=[by_player]),
+    Team,
+    Player,
+    Member,
+    writes=True,
 ).check()
 
 MEMBERS = 2

@@ -21,9 +21,9 @@ _STEPS = (1, 7, 31, 64, 127, 255, 401, 512, 733, 901, 1_023, 1_301, 1_555, 1_777
 """Each step around the circle of people makes two friends of everybody."""
 _NEW_FRIENDS = 900
 _WRITES = """
-mutation ($id: ID!, $name: String!, $friends: [CreateFriendshipInput!]!, $ends: OnEdges!) {
+mutation ($id: ID!, $name: String!, $friends: [PutFriendshipInput!]!, $ends: OnEdges!) {
   createUser(input: {userId: $id, name: $name}) { user { userId } }
-  createFriendships(input: {atomic: false, inputs: $friends}) { results { friendship { friend { name } } } }
+  putFriendships(input: {atomic: false, inputs: $friends}) { results { friendship { friend { name } } } }
   deleteUser(input: {userId: $id, onEdges: $ends}) { detached }
 }
 """

@@ -218,7 +218,12 @@ class Order(MaybeUpdated):
     """The products that it contains."""
 
 
-@edge("{order}", "{product}", gsi1("{product}", "{order}"))
+@edge(
+    "{order}",
+    "{product}",
+    gsi1("{product}", "{order}"),
+    writes=["put", "update", "move", "delete", "bulk"],
+)
 class OrderItem:
     """A product in an order."""
 

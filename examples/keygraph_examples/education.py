@@ -47,7 +47,13 @@ class Course:
     """Who takes it, each with their grade."""
 
 
-@edge("{student}", "{course}", gsi1("{course}", "{student}"), type="ENROLLMENT")
+@edge(
+    "{student}",
+    "{course}",
+    gsi1("{course}", "{student}"),
+    type="ENROLLMENT",
+    writes=["put", "update", "delete"],
+)
 class Enrollment:
     """A student takes a course."""
 

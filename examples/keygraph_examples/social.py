@@ -48,7 +48,7 @@ class Post:
     post_id: ID
 
 
-@edge("{user}", "FRIEND#{friend.user_id}", mirror=True)
+@edge("{user}", "FRIEND#{friend.user_id}", mirror=True, writes=["put", "delete", "bulk"])
 class Friendship:
     """Two users are friends."""
 

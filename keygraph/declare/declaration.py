@@ -32,10 +32,13 @@ OF_STREAM = frozenset[Kept | None]({"count", "sum", "average"})
 """What can be kept by the stream: each change adds to it."""
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
 """The name of a write mutation."""
-WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", "delete")
-WRITES_OF_OTHERS: tuple[WriteName, ...] = ("create", "put", "update", "upsert", "move", "delete")
-Writes: TypeAlias = bool | Sequence[WriteName]
-"""The argument of `writes=`: whether the type has mutations, or which ones."""
+WriteKind: TypeAlias = WriteName | Literal["bulk"]
+"""What `writes=` can name; `bulk` gives each of the type's mutations a plural."""
+EVERY_WRITE: tuple[WriteKind, ...] = ("create", "put", "update", "upsert", "move", "delete", "bulk")
+USUAL_WRITES: tuple[WriteKind, ...] = ("create", "update", "delete")
+USUAL_WRITES_OF_OTHERS: tuple[WriteKind, ...] = ("put", "delete")
+Writes: TypeAlias = bool | Sequence[WriteKind] | None
+"""The argument of `writes=`: all mutations, none, these, or with None the usual ones."""
 DEFAULT_ITEM_BYTES = 1024
 """The assumed size of an item, in bytes, if its type declares no `item_bytes`."""
 RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
@@ -183,7 +186,7 @@ class Declaration:
     mirror: bool = False
     counterpart: str | None = None
     item_bytes: int | None = None
-    writes: Writes = True
+    writes: Writes = None
     gather: bool = False
     check: Sequence[CheckRule] = ()
     access: Sequence[AccessRule] = ()

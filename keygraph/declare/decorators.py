@@ -454,7 +454,7 @@ def node(*keys: str | IndexKey, **options: Unpack[NodeOptions]) -> Callable[[_Cl
     count, a range or names). `lists` names the root list of the table's own key (False for none). `gather=True` says
     that its partition is small, so that one Query reads the node and its lists there. `mirror` and `counterpart` are
     only for edges. `item_bytes` is the item size for the cost bound of an operation. `writes` says which mutations
-    exist: all (True), none (False), or a list such as `["create", "update"]`. `check` are rules that every write must
+    exist, if not the usual ones: all (True), none (False), or a list such as `["create", "upsert", "bulk"]`. `check` are rules that every write must
     keep. `access` says who may see and change its records. `deprecated` tells clients what to use instead. In a
     supergraph, other servers may have the fields of a `shareable` type too.
     """

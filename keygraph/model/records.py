@@ -23,6 +23,7 @@ from keygraph.declare.declaration import (
     StoredAs,
     TypeValue,
     WalkOptions,
+    WriteKind,
     WriteName,
 )
 from keygraph.declare.decorators import Context
@@ -95,8 +96,8 @@ class RecordType:
     """The other edge type that has an item for each edge too, as declared."""
     gathers: bool = False
     """Whether a node's partition is small, so that the node is read together with its lists there."""
-    declared_writes: tuple[WriteName, ...] = ()
-    """The mutations that were declared for its records."""
+    declared_writes: tuple[WriteKind, ...] = ()
+    """The mutations that were declared for its records, and whether they have plurals."""
     rules: tuple[WriteRule, ...] = ()
     """Conditions on its records after every write."""
     access: TypeAccess | None = None
@@ -137,7 +138,14 @@ class RecordType:
     def writes(self) -> tuple[WriteName, ...]:
         """The mutations of its records: none moves a record whose key has no field in it."""
         has_own_key = any(slot.path[0] in self.fields or slot.path[0] in self.ends for slot in self.identity)
-        return tuple(name for name in self.declared_writes if name != "move" or has_own_key)
+        return tuple(
+            name for name in self.declared_writes if name != "bulk" and (name != "move" or has_own_key)
+        )
+
+    @property
+    def has_bulk_writes(self) -> bool:
+        """Whether each of its mutations has a plural, which takes several inputs."""
+        return "bulk" in self.declared_writes
 
     @cached_property
     def version(self) -> Field | None:

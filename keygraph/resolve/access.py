@@ -253,7 +253,9 @@ def _grant(record: RecordType, rule: AccessRule, name: str | None, *, is_wall: b
     elif not is_wall and rule.actions and "read" not in rule.actions:
         possible = {*record.writes}
         if all(possible.isdisjoint(WRITTEN_BY[each]) for each in rule.actions):
-            raise ValueError(f"nobody can satisfy it: there is no mutation of {record.name} for it")
+            raise ValueError(
+                f"nobody can satisfy it: there is no mutation of {record.name} for it in its writes="
+            )
     reader = _RuleReader(record, is_wall=is_wall)
     condition = None if rule.where is None else reader.condition(rule.where)
     if condition is not None and is_contradiction(condition(_AnyClaims(), True)):

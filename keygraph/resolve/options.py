@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from keygraph.declare.declaration import (
-    WRITES_OF_NODES,
-    WRITES_OF_OTHERS,
+    EVERY_WRITE,
     Declaration,
     ListOptions,
     WalkOptions,
@@ -48,6 +47,13 @@ def is_separator(given: object) -> bool:
     return given is None or (isinstance(given, str) and len(given) == 1)
 
 
+def are_writes(given: object) -> bool:
+    """Returns whether it says which mutations a type has."""
+    if isinstance(given, list | tuple):
+        return all(each in EVERY_WRITE for each in given) and {*given} != {"bulk"}
+    return isinstance(given, bool | None)
+
+
 def _are_type_values(given: object) -> bool:
     return (
         isinstance(given, Mapping)
@@ -81,13 +87,10 @@ _OPTIONS = {
     ),
     "writes": _Option(
         "writes",
-        lambda given: (
-            isinstance(given, bool)
-            or (isinstance(given, list | tuple) and {*given} <= {*WRITES_OF_NODES, *WRITES_OF_OTHERS})
-        ),
+        are_writes,
         "a list of mutations",
-        'Use writes=False, or writes=["create", "update"]; a node has create, update, upsert, move and delete, others '
-        "have put, update, move and delete.",
+        'Use writes=True for all, writes=False for none, or writes=["create", "update", "delete"]; there are '
+        "create, update, upsert, move and delete, put for what is no node, and bulk for their plurals.",
     ),
     "type": _Option(
         "type-value",
@@ -195,7 +198,9 @@ def graph_option_mistakes(options: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yields the invalid arguments of a graph."""
     where, formats = "the graph", options.get("formats") or {}
     checked = [
-        name for name in ("attribute_case", "type_attribute", "separator", "ignore") if name in options
+        name
+        for name in ("attribute_case", "type_attribute", "separator", "ignore", "writes")
+        if name in options
     ]
     yield from _wrong(where, **{name: options[name] for name in checked})
     for name, format_ in formats.items():

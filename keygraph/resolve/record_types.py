@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 from keygraph.access.language import AccessRule
-from keygraph.declare.declaration import ListOptions
+from keygraph.declare.declaration import ListOptions, Writes
 from keygraph.declare.decorators import options_of
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item, Value
@@ -39,7 +39,7 @@ from keygraph.resolve.derived import (
     resolve_followers,
     resolve_tallies,
 )
-from keygraph.resolve.options import is_name, is_separator
+from keygraph.resolve.options import are_writes, is_name, is_separator
 from keygraph.resolve.records import resolve
 from keygraph.resolve.resolution import Resolution
 from keygraph.resolve.several import candidates_of, neighbours, root_candidates
@@ -91,6 +91,7 @@ class GraphOptions(TypedDict, total=False):
     explore: bool
     paths: bool
     ignore: Sequence[str]
+    writes: Writes
 
 
 class RecordTypes:
@@ -131,7 +132,10 @@ class RecordTypes:
             separator if is_separator(separator) else None,
         )
         access, shared = self.options.get("access", ()), tuple(self.options.get("shared", ()))
-        return resolve(self.table, *types, style, access, shared, self.type_attribute)
+        # A mistake is reported with the other options.
+        given_writes = self.options.get("writes")
+        writes = given_writes if are_writes(given_writes) else None
+        return resolve(self.table, types, style, access, shared, self.type_attribute, writes)
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:

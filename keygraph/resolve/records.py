@@ -7,11 +7,13 @@ from types import ModuleType
 
 from keygraph.declare.declaration import (
     DEFAULT_ITEM_BYTES,
-    WRITES_OF_NODES,
-    WRITES_OF_OTHERS,
+    EVERY_WRITE,
+    USUAL_WRITES,
+    USUAL_WRITES_OF_OTHERS,
     Declaration,
     Notes,
-    WriteName,
+    WriteKind,
+    Writes,
     declaration_of,
 )
 from keygraph.declare.docstrings import docstring
@@ -28,19 +30,17 @@ from keygraph.resolve.write_rules import resolve_rules
 
 def resolve(
     table: Table,
-    classes: Sequence[type],
-    modules: Sequence[object],
+    types: tuple[Sequence[type], Sequence[object]],
     style: AttributeStyle,
     access: object = (),
     shared: Sequence[object] = (),
     type_attribute: str | None = None,
+    writes: Writes = None,
 ) -> Resolution:
-    """Returns the record types of the listed classes and of modules, and their mistakes."""
-    resolution = Resolution(table, style)
-    for cls in classes:
-        _add(resolution, cls)
-    for cls in _declared_in(resolution, modules, classes):
-        _add(resolution, cls)
+    """Returns the record types of the listed classes and of modules, which are `types`, and their mistakes."""
+    resolution, (classes, modules) = Resolution(table, style), types
+    for cls in (*classes, *_declared_in(resolution, modules, classes)):
+        _add(resolution, cls, writes)
     resolve_fields(resolution)
     resolve_keys(resolution)
     resolve_rules(resolution, type_attribute)
@@ -69,7 +69,7 @@ def _declared_in(resolution: Resolution, modules: Sequence[object], listed: Sequ
     return [cls for cls in found if cls not in listed or cls.__module__ in names]
 
 
-def _add(resolution: Resolution, cls: type) -> None:
+def _add(resolution: Resolution, cls: type, writes: Writes) -> None:
     name, declaration = getattr(cls, "__name__", str(cls)), declaration_of(cls)
     if declaration is None or declaration.kind == "fields":
         problem, fix = "it is not a node, an edge or a record.", "Decorate it, or remove it from the graph."
@@ -95,17 +95,21 @@ def _add(resolution: Resolution, cls: type) -> None:
         counterpart=declaration.counterpart,
         gathers=declaration.gather,
         item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
-        declared_writes=_writes(declaration),
+        declared_writes=_writes(declaration, writes),
     )
     wrong = [*option_mistakes(name, declaration)]
     resolution.mistakes += wrong
     resolution.broken |= {name} if wrong else set()
 
 
-def _writes(declaration: Declaration) -> tuple[WriteName, ...]:
-    """Returns the mutations of the type: none if it has no items."""
-    own: tuple[WriteName, ...] = WRITES_OF_NODES if declaration.kind == "node" else WRITES_OF_OTHERS
-    if not declaration.item or declaration.writes is False:
+def _writes(declaration: Declaration, of_graph: Writes) -> tuple[WriteKind, ...]:
+    """Returns the mutations of the type: its own, else the graph's, else the usual ones; none if it has no items."""
+    is_node = declaration.kind == "node"
+    chosen = of_graph if declaration.writes is None else declaration.writes
+    if chosen is None:
+        chosen = USUAL_WRITES if is_node else USUAL_WRITES_OF_OTHERS
+    if not declaration.item or chosen is False:
         return ()
-    chosen = own if declaration.writes is True else declaration.writes
-    return tuple(name for name in own if name in chosen)
+    return tuple(
+        kind for kind in EVERY_WRITE if (chosen is True or kind in chosen) and not (is_node and kind == "put")
+    )

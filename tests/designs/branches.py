@@ -114,6 +114,7 @@ graph = Graph(
     separator="#",
     attribute_case="camel",
     formats={"newest": Format.reversed(9_999_999_999, of=Epoch())},
+    writes=True,
 )
 
 ITEMS = """

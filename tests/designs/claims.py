@@ -103,6 +103,7 @@ graph = Graph(
     Document,
     separator="#",
     formats={"largest": Format.reversed(9_999_999)},
+    writes=True,
 )
 
 ITEMS = """

@@ -166,6 +166,7 @@ graph = Graph(
     Review,
     attribute_case="pascal",
     formats={"newest": Format.reversed(9_999_999_999_999, of=Epoch("ms"))},
+    writes=True,
 )
 
 ITEMS = """

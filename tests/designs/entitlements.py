@@ -152,6 +152,7 @@ graph = Graph(
             pattern=r"\d{6}",
         )
     },
+    writes=True,
 )
 
 ITEMS = """

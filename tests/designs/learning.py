@@ -142,6 +142,7 @@ graph = Graph(
     Certificate,
     Seen,
     formats={"most": Format.reversed(99_999)},
+    writes=True,
 )
 
 ITEMS = """

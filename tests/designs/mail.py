@@ -135,6 +135,7 @@ graph = Graph(
     File,
     attribute_case="pascal",
     store_key_fields=False,
+    writes=True,
 )
 
 ITEMS = """

@@ -112,6 +112,7 @@ graph = Graph(
     Job,
     Attempt,
     Token,
+    writes=True,
 )
 
 ITEMS = """

@@ -130,6 +130,7 @@ graph = Graph(
     Rating,
     Ping,
     formats={"newest": Format.reversed(9_999_999_999, of=Epoch()), "ms": Epoch("ms", text=True)},
+    writes=True,
 )
 
 ITEMS = """

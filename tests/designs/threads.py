@@ -128,6 +128,7 @@ graph = Graph(
         "ms": Epoch("ms", text=True),
         "newest": Format.reversed(9_999_999_999_999, of=Epoch("ms")),
     },
+    writes=True,
 )
 
 ITEMS = """

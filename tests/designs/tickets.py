@@ -123,6 +123,7 @@ graph = Graph(
     separator="#",
     attribute_case="camel",
     formats={"lower": Format(str.lower)},
+    writes=True,
 )
 ITEMS = """
 {"PK": "VENUE#v1", "SK": "VENUE#v1", "GSI1PK": "CITY#Bonn", "GSI1SK": "Opera", "city": "Bonn", "name": "Opera"}

@@ -60,6 +60,7 @@ graph = Graph(
     Task,
     Desk,
     separator="#",
+    writes=True,
 ).check()
 
 office = filled(graph)
@@ -229,7 +230,11 @@ class Mark:
 
 
 MARKS = Graph(
-    Table("Marks", partition_key="PK", sort_key="SK", indexes=[by_level, by_judge]), Judge, Course, Mark
+    Table("Marks", partition_key="PK", sort_key="SK", indexes=[by_level, by_judge]),
+    Judge,
+    Course,
+    Mark,
+    writes=True,
 ).check()
 COURSE: Item = {"PK": "COURSE#a", "SK": "COURSE#a", "total": Decimal(0)}
 MARK: Item = {"PK": "COURSE#a", "SK": "MARK#1"}

@@ -85,7 +85,7 @@ class Thread:
         return f"{[each.mail_id for each in self.mails]} {[each.mail_id for each in self.unread or ()]}"
 
 
-graph = Graph(TABLE, Mail, Label, Crate, Box, Thread)
+graph = Graph(TABLE, Mail, Label, Crate, Box, Thread, writes=True)
 CRATE = global_id(graph.types["Crate"], ("A", "3"))
 MAIL = global_id(graph.types["Mail"], ("a",))
 
@@ -369,7 +369,7 @@ class Site:
     far: Ranked[Site] = ranked("links", "links")
 
 
-sites = Graph(TABLE, Site, paths=True)
+sites = Graph(TABLE, Site, paths=True, writes=True)
 
 
 def site(name: str, links: Any = ()) -> Item:

@@ -34,7 +34,7 @@ class Player:
         return self.name[:1].upper()
 
 
-graph = Graph(Table("Teams", partition_key="PK", sort_key="SK"), Team, Player)
+graph = Graph(Table("Teams", partition_key="PK", sort_key="SK"), Team, Player, writes=True)
 
 
 ANN = {"PK": "TEAM#1", "SK": "PLAYER#A#007", "team_id": "1", "number": Decimal(7), "name": "Ann"}

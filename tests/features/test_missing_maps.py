@@ -32,7 +32,7 @@ class User:
     friend: User | None = stored("info", "friend")
 
 
-graph = Graph(Table("Users", partition_key="PK"), User).check()
+graph = Graph(Table("Users", partition_key="PK"), User, writes=True).check()
 
 NONE: Item = {"settings": None}
 

@@ -96,7 +96,7 @@ class Job:
 graph = Graph(
     Table("Shared", partition_key="PK", sort_key="SK", indexes=[gsi1, gsi2]),
     Customer, Product, Order, Person, Task, Link, Spot, Job,
-    separator="#",
+    separator="#", writes=True,
 )  # fmt: skip
 
 

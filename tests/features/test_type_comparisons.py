@@ -59,7 +59,7 @@ class Label:
 
 
 TABLE = Table("Kinds", partition_key="PK", sort_key="SK", indexes=[by_kind])
-graph = Graph(TABLE, Customer, Order, ClosedOrder, Label, separator="#")
+graph = Graph(TABLE, Customer, Order, ClosedOrder, Label, separator="#", writes=True)
 
 
 def row(key: str, kind: str, **values: Any) -> Item:
@@ -233,7 +233,7 @@ async def test_a_field_in_the_type_attribute(attribute: str | None, make_store: 
         kind: str = "gold"
         name: str | None = None
 
-    shop = world(Graph(TABLE, Coin, type_attribute=attribute), await make_store(TABLE))
+    shop = world(Graph(TABLE, Coin, type_attribute=attribute, writes=True), await make_store(TABLE))
     made = await shop.ask('mutation { createCoin(input: {coinId: "1", name: "a"}) { coin { kind name } } }')
     assert made == {"createCoin": {"coin": {"kind": "gold", "name": "a"}}}
     for refused, coin in (("create", 2), ("upsert", 1), ("upsert", 2), ("update", 1)):

@@ -64,7 +64,7 @@ class Note:
 graph = Graph(
     Table("Accounts", partition_key="PK", sort_key="SK"),
     Account, Invoice, Credit, Slip, GiftSlip, Friend, Note,
-    type_attribute="Kind",
+    type_attribute="Kind", writes=True,
 ).check()  # fmt: skip
 
 ACCOUNT: Item = {"PK": "7", "SK": "7"}
@@ -188,7 +188,7 @@ class OwnSlip:
     text: str | None
 
 
-guarded = Graph(graph.table, OpenSlip, OwnSlip, type_attribute="Kind").check()
+guarded = Graph(graph.table, OpenSlip, OwnSlip, type_attribute="Kind", writes=True).check()
 
 
 @pytest.mark.parametrize("action", ["create", "upsert"])
@@ -227,7 +227,7 @@ class Job:
 
 
 parties = filled(
-    Graph(graph.table, Person, Firm, Job, type_attribute="Kind").check(),
+    Graph(graph.table, Person, Firm, Job, type_attribute="Kind", writes=True).check(),
     [
         {"PK": "PARTY#1", "SK": "PARTY#1", "Kind": "PERSON"},
         {"PK": "PARTY#2", "SK": "PARTY#2", "Kind": "FIRM"},

@@ -66,7 +66,7 @@ class File:
 
 
 TABLE = Table("Office", partition_key="PK", sort_key="SK", indexes=[by_deed, by_file])
-graph = Graph(TABLE, Deed, Clerk, Box, Reminder, File)
+graph = Graph(TABLE, Deed, Clerk, Box, Reminder, File, writes=True)
 
 ITEMS: list[Item] = [
     {"PK": "DEED#1", "SK": "DEED", "uid": "1", "donor": "Ada"},

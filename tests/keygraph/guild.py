@@ -97,4 +97,5 @@ graph = Graph(
     Assignment,
     Task,
     Skill,
+    writes=True,
 )

@@ -35,7 +35,7 @@ class Member:
     badge: str | None
 
 
-@edge("{user}", "TAUGHT#{club.club_id}", counterpart="Teacher")
+@edge("{user}", "TAUGHT#{club.club_id}", counterpart="Teacher", writes=True)
 class Taught:
     user: User
     club: Club

@@ -69,7 +69,12 @@ class Guest:
 
 
 graph = Graph(
-    Table("Talks", partition_key="pk", sort_key="sk", indexes=[by_size, by_rank]), Talk, Person, Note, Guest
+    Table("Talks", partition_key="pk", sort_key="sk", indexes=[by_size, by_rank]),
+    Talk,
+    Person,
+    Note,
+    Guest,
+    writes=True,
 ).check()
 talk, person, note, guest = graph.types.values()
 

@@ -58,7 +58,12 @@ class Quote:
 
 
 graph = Graph(
-    Table("Shops", partition_key="pk", sort_key="sk", indexes=[by_low]), Shop, Thing, Offer, Quote
+    Table("Shops", partition_key="pk", sort_key="sk", indexes=[by_low]),
+    Shop,
+    Thing,
+    Offer,
+    Quote,
+    writes=True,
 ).check()
 shop, thing, offer, quote = graph.types.values()
 A = ("a",)

@@ -94,6 +94,7 @@ graph = Graph(
     Letter,
     Deed,
     type_attribute="kind",
+    writes=True,
 ).check()
 person, friend, letter, deed = graph.types.values()
 JOINED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -243,7 +244,7 @@ class NoteTag:
     times: int = version()
 
 
-notes = Graph(Table("Notes", partition_key="pk", sort_key="sk"), Note, NoteTag).check()
+notes = Graph(Table("Notes", partition_key="pk", sort_key="sk"), Note, NoteTag, writes=True).check()
 
 
 async def test_what_the_server_keeps(make_store: MakeStore) -> None:

@@ -91,6 +91,7 @@ sharing = Graph(
     attribute_case="camel",
     type_attribute="Type",
     separator="#",
+    writes=True,
 )
 
 
@@ -215,6 +216,7 @@ one_value = Graph(
     Stake,
     attribute_case="camel",
     type_attribute="Type",
+    writes=True,
 )
 
 

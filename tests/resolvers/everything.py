@@ -211,4 +211,5 @@ everything = Graph(
     Shade,
     attribute_case="camel",
     type_attribute="kind",
+    writes=True,
 )

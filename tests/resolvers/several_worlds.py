@@ -178,6 +178,7 @@ def graph(type_attribute: str | None) -> Graph:
         Table("Several", partition_key="PK", sort_key="SK", indexes=[by_owner, by_time, slim, by_number]),
         *TYPES,
         attribute_case="camel",
+        writes=True,
         type_attribute=type_attribute,
         lists={
             "feed": many(Post | Photo, index=by_owner),

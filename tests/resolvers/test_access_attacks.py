@@ -68,7 +68,11 @@ class Follows:
 
 
 graph = Graph(
-    Table("Attacked", partition_key="PK", sort_key="SK", indexes=[by_other]), User, Follows, paths=True
+    Table("Attacked", partition_key="PK", sort_key="SK", indexes=[by_other]),
+    User,
+    Follows,
+    paths=True,
+    writes=True,
 ).check()
 USER = graph.types["User"]
 A, B, HIDDEN = (global_id(USER, (name,)) for name in ("a", "b", "h"))
@@ -194,7 +198,7 @@ async def test_a_key_with_a_part_of_a_field_does_not_open_the_whole_field(make_s
         number: int
 
     table = Table("Logs", partition_key="PK", sort_key="SK")
-    served = world(Graph(table, Log, Box, Thing), await make_store(table))
+    served = world(Graph(table, Log, Box, Thing, writes=True), await make_store(table))
     stored_at = {"box_id": "1", "at": "2024-05-17T08:00:00Z", "number": Decimal(3)}
     await served.put(
         {"PK": "BOX#1", "SK": "BOX#1", "box_id": "1"}, {"PK": "BOX#1", "SK": "2024-05#3", **stored_at}
@@ -239,7 +243,7 @@ async def test_an_odd_value_of_a_hidden_field_is_not_named(
         price: int | None = stored(access=[STAFF, write(role="staff")])
 
     table = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_price])
-    served = world(Graph(table, Box, Thing), await make_store(table))
+    served = world(Graph(table, Box, Thing, writes=True), await make_store(table))
     await served.put(
         {"PK": "BOX#1", "SK": "BOX#1"},
         {"PK": "BOX#1", "SK": "3", "box_box_id": "1", "day": "2026-01-01", **values},

@@ -120,7 +120,7 @@ class Note:
 
 
 TABLE = Table("Groups", partition_key="PK", sort_key="SK", indexes=[gsi1])
-graph = Graph(TABLE, User, Group, Membership, Post, Note).check()
+graph = Graph(TABLE, User, Group, Membership, Post, Note, writes=True).check()
 
 
 def user(name: str) -> Item:
@@ -364,7 +364,7 @@ async def test_nobody_gets_in_between(club: Shop) -> None:
 
 
 async def test_something_else_in_the_place_of_an_edge(make_store: MakeStore) -> None:
-    typed = Graph(TABLE, User, Group, Membership, Post, Note, type_attribute="type").check()
+    typed = Graph(TABLE, User, Group, Membership, Post, Note, type_attribute="type", writes=True).check()
     made = world(typed, await make_store(TABLE))
     stranger = {"PK": "GROUP#g8", "SK": "MEMBER#c", "type": "Stranger"}
     await made.put({**group("g8", open=True), "type": "Group"}, stranger)
@@ -420,7 +420,7 @@ async def test_a_payload_is_decided_by_all_that_its_mutation_wrote(make_store: M
         person: Person
         friend: Person
 
-    made = world(Graph(TABLE, Person, Friend).check(), await make_store(TABLE))
+    made = world(Graph(TABLE, Person, Friend, writes=True).check(), await make_store(TABLE))
     for name, other in ("ab", "ba"):
         await made.put(
             {"PK": f"P#{name}", "SK": f"P#{name}", "person_id": name, "email": f"{name}@x"},
@@ -461,7 +461,7 @@ async def test_edges_that_decide_whether_others_go(make_store: MakeStore, count:
         club: Club
         person: Person
 
-    made = world(Graph(TABLE, Person, Club, Member).check(), await make_store(TABLE))
+    made = world(Graph(TABLE, Person, Club, Member, writes=True).check(), await make_store(TABLE))
     names = [f"{number:03d}" for number in range(count)]
     await made.put({"PK": "CLUB#1", "SK": "CLUB#1", "club_id": "1"})
     await made.put(*({"PK": "CLUB#1", "SK": f"M#{name}"} for name in names))
@@ -497,7 +497,7 @@ async def test_a_membership_that_is_over_when_it_is_written(make_store: MakeStor
         person: Person
         until: datetime | None = ttl()
 
-    made = world(Graph(TABLE, Person, Room, Pass).check(), await make_store(TABLE))
+    made = world(Graph(TABLE, Person, Room, Pass, writes=True).check(), await make_store(TABLE))
     await made.put({"PK": "ROOM#1", "SK": "ROOM#1", "room_id": "1", "code": "42"})
     await made.put({"PK": "P#a", "SK": "P#a", "person_id": "a"})
     shop = Shop(made)

@@ -46,7 +46,7 @@ class Member:
     note: str | None = None
 
 
-graph = Graph(TABLE, Person, Club, Member).check()
+graph = Graph(TABLE, Person, Club, Member, writes=True).check()
 A = {"sub": "000"}
 
 

@@ -113,7 +113,18 @@ class PostGroup:
 
 
 graph = Graph(
-    TABLE, User, Group, Membership, Post, Doc, Case, Attached, GroupPost, PostGroup, store_key_fields=False
+    TABLE,
+    User,
+    Group,
+    Membership,
+    Post,
+    Doc,
+    Case,
+    Attached,
+    GroupPost,
+    PostGroup,
+    store_key_fields=False,
+    writes=True,
 ).check()
 
 

@@ -128,7 +128,16 @@ class Parcel:
 
 
 graph = Graph(
-    TABLE, User, Order, Line, Likes, Note, Parcel, attribute_case="camel", type_attribute="type"
+    TABLE,
+    User,
+    Order,
+    Line,
+    Likes,
+    Note,
+    Parcel,
+    attribute_case="camel",
+    type_attribute="type",
+    writes=True,
 ).check()
 A, B = {"sub": "a"}, {"sub": "b"}
 BOSS = {"sub": "boss", "roles": ["boss"]}
@@ -251,7 +260,7 @@ async def test_what_names_a_node_in_an_index_with_a_hidden_field(make_store: Mak
         firm: Firm | None
         wage: int | None = stored(access=[read(role="staff"), write()])
 
-    made = Shop(world(Graph(TABLE, Firm, Person).check(), await make_store(TABLE)))
+    made = Shop(world(Graph(TABLE, Firm, Person, writes=True).check(), await make_store(TABLE)))
     staff = {"roles": ["staff"]}
     await made.done('createFirm(input: {firmId: "1"}) { firm { firmId } }', A)
     await made.done(
@@ -283,7 +292,7 @@ async def test_what_names_a_node_in_hidden_lists(make_store: MakeStore) -> None:
         job_id: ID
         client: Client
 
-    made = Shop(world(Graph(TABLE, Client, Job).check(), await make_store(TABLE)))
+    made = Shop(world(Graph(TABLE, Client, Job, writes=True).check(), await make_store(TABLE)))
     await made.done('createClient(input: {clientId: "1"}) { client { clientId } }', A)
     await made.done('createJob(input: {jobId: "1", clientId: "1"}) { job { jobId } }', A)
     for claims, lists in (
@@ -306,7 +315,7 @@ async def test_what_names_a_node_by_a_hidden_end(make_store: MakeStore) -> None:
         job_id: ID
         client: Client | None = stored(access=[read(role="staff"), write()])
 
-    made = Shop(world(Graph(TABLE, Client, Job).check(), await make_store(TABLE)))
+    made = Shop(world(Graph(TABLE, Client, Job, writes=True).check(), await make_store(TABLE)))
     await made.done('createClient(input: {clientId: "1"}) { client { clientId } }', A)
     await made.done('createJob(input: {jobId: "1", clientId: "1"}) { job { jobId } }', A)
     gone = 'deleteClient(input: {clientId: "1"}) { deletedId }'
@@ -461,7 +470,9 @@ class BillFirm:
 
 
 async def test_the_counterpart_of_an_edge_is_held_too(make_store: MakeStore) -> None:
-    bills = Graph(Table("Bills", partition_key="PK", sort_key="SK"), Firm, Bill, FirmBill, BillFirm).check()
+    bills = Graph(
+        Table("Bills", partition_key="PK", sort_key="SK"), Firm, Bill, FirmBill, BillFirm, writes=True
+    ).check()
     made = Shop(world(bills, await make_store(bills.table)))
     await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", "BILL#b", "BILL#c")))
     firm, both = {"roles": ["firm"]}, {"roles": ["both"]}
@@ -502,7 +513,9 @@ async def test_the_own_fields_of_a_counterpart_are_held_too(make_store: MakeStor
             amount: int = stored(access=of_shared)
             rest: int = stored(default=0, access=own)
 
-        parts = Graph(Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Part, Share).check()
+        parts = Graph(
+            Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Part, Share, writes=True
+        ).check()
         made = Shop(world(parts, await make_store(parts.table)))
         await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", "BILL#b")))
         pair: list[Item] = [
@@ -540,7 +553,7 @@ async def test_an_end_is_changed_by_another_name_by_who_may_read_and_write_it(ma
         hidden: Person | None = stored(org="org", name="hiddenName", access=boss)
 
     table = Table("Tasks", partition_key="PK", sort_key="SK")
-    made = Shop(world(Graph(table, Person, Task).check(), await make_store(table)))
+    made = Shop(world(Graph(table, Person, Task, writes=True).check(), await make_store(table)))
     await made.world.put(*({"PK": f"PERSON#{org}", "SK": "ann"} for org in "ab"))
     task = {"PK": "TASK#a", "SK": "t", "of": "a", "mineName": "ann"}
     update = (
@@ -599,7 +612,7 @@ async def test_nothing_is_computed_from_a_record_that_may_not_be_changed(make_st
         note: str | None
 
     table = Table("People", partition_key="PK", sort_key="SK", indexes=[by_rank])
-    made = Shop(world(Graph(table, Team, Person, Pack, Job).check(), await make_store(table)))
+    made = Shop(world(Graph(table, Team, Person, Pack, Job, writes=True).check(), await make_store(table)))
     team: Item = {"PK": "TEAM#t", "SK": "TEAM#t", "paid": Decimal(3)}
     add = "you may not read this field, so not add to it or remove from it."
     of_person = {
@@ -654,7 +667,9 @@ async def test_a_virtual_node_that_is_hidden_is_not_named(make_store: MakeStore)
         tag: Tag
 
     table = Table("Tags", partition_key="PK", sort_key="SK")
-    made = Shop(world(Graph(table, Tag, Person, Membership, Note).check(), await make_store(table)))
+    made = Shop(
+        world(Graph(table, Tag, Person, Membership, Note, writes=True).check(), await make_store(table))
+    )
     await made.world.put({"PK": "PERSON#a", "SK": "PERSON#a"}, {"PK": "TAG#joined", "SK": "PERSON#a"})
     for name in ("a", "joined", "other"):
         for asked, where in (
@@ -693,7 +708,9 @@ async def test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong(ma
         shown: bool = True
         rest: int = stored(default=0)
 
-    parts = Graph(Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Part, Share).check()
+    parts = Graph(
+        Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Part, Share, writes=True
+    ).check()
     made = Shop(world(parts, await make_store(parts.table)))
     nodes: list[Item] = [{"PK": "FIRM#f", "SK": "FIRM#f"}, {"PK": "BILL#b", "SK": "BILL#b"}]
     hidden: Item = {"PK": "FIRM#h", "SK": "FIRM#h", "shown": False}
@@ -760,7 +777,9 @@ async def test_a_counterpart_is_moved_by_who_may_move_it(make_store: MakeStore) 
         amount: int
         rank: int
 
-    parts = Graph(Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Reader, Part, Share).check()
+    parts = Graph(
+        Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Reader, Part, Share, writes=True
+    ).check()
     made = Shop(world(parts, await make_store(parts.table)))
     bills = ("BILL#b", "BILL#c", "BILL#d")
     await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", *bills)))
@@ -800,7 +819,7 @@ async def test_several_nodes_that_are_not_there(make_store: MakeStore) -> None:
         case: Case
         other: Case | None
 
-    made = Shop(world(Graph(TABLE, Case, Pair).check(), await make_store(TABLE)))
+    made = Shop(world(Graph(TABLE, Case, Pair, writes=True).check(), await make_store(TABLE)))
     for kind in ("open", "secret"):
         index = {"customerKey": f"KIND#{kind}", "orderKey": f"CASE#{kind}"}
         await made.world.put({"PK": f"CASE#{kind}", "SK": f"CASE#{kind}", **index, "case_id": kind})
@@ -885,7 +904,7 @@ class Letter:
 
 
 letters = filled(
-    Graph(Table("Letters", partition_key="PK"), Letter),
+    Graph(Table("Letters", partition_key="PK"), Letter, writes=True),
     [{"PK": "LETTER#1", "letter_id": "1", "text": "old", "revision": Decimal(7)}],
 )
 
@@ -955,7 +974,7 @@ class Visit:
 
 @pytest.fixture
 async def clubs(make_store: MakeStore) -> Shop:
-    made = Shop(world(Graph(TABLE, Club, Visit).check(), await make_store(TABLE)))
+    made = Shop(world(Graph(TABLE, Club, Visit, writes=True).check(), await make_store(TABLE)))
     await made.world.put({"PK": "CLUB#1", "SK": "CLUB#1", "club_id": "1"})
     return made
 

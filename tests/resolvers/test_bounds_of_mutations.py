@@ -98,7 +98,12 @@ class Maker:
 
 
 SHELVES = Graph(
-    Table("Shelves", partition_key="pk", sort_key="sk", indexes=[gsi1]), Shelf, Case, Label, Maker
+    Table("Shelves", partition_key="pk", sort_key="sk", indexes=[gsi1]),
+    Shelf,
+    Case,
+    Label,
+    Maker,
+    writes=True,
 ).check()
 FIGURES = ("requests", "roundTrips")
 
@@ -222,7 +227,9 @@ class Duty:
     note: str | None
 
 
-TASKS = Graph(Table("Tasks", partition_key="pk", sort_key="sk"), Team, Ally, Task, Job, Duty).check()
+TASKS = Graph(
+    Table("Tasks", partition_key="pk", sort_key="sk"), Team, Ally, Task, Job, Duty, writes=True
+).check()
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ graph = Graph(
     Car,
     Drives,
     type_attribute="type",
+    writes=True,
 )
 
 

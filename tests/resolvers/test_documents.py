@@ -117,7 +117,7 @@ KINDS = {
     ),
     "many operations": each("query O# { __typename }", 40),
     "a long comment": f"#{'x' * 80_000}\n{{ user(userId: 1) {{ name }} }}",
-    "a mutation": 'mutation { deleteUsers(input: { inputs: [{ userId: "1" }] }) { results { deletedId } } }',
+    "a mutation": 'mutation { deleteUser(input: { userId: "1" }) { deletedId } }',
     "introspection": get_introspection_query(),
     "many page sizes": f"query ($f: Int) {{ {each('u#: users(first: $f) { nodes { orders(first: $f) { nodes { id } } } }', 10)} }}",
 }

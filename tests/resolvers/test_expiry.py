@@ -76,6 +76,7 @@ graph = Graph(
     Table("Expiring", partition_key="pk", sort_key="sk", indexes=[by_user, by_expiry]),
     *(User, Session, Note, Sight, Voucher, Log),
     type_attribute="type",
+    writes=True,
 ).check()
 
 
@@ -299,6 +300,7 @@ hotel = Graph(
     Table("Hotel", partition_key="pk", sort_key="sk", indexes=[by_user]),
     *(Lobby, Guest, Room, Visit),
     store_key_fields=False,
+    writes=True,
 ).check()
 BEFORE, LATER = "2001-09-09T01:46:40Z", "2096-10-02T07:06:40Z"
 

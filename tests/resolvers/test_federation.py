@@ -82,6 +82,7 @@ graph = Graph(
     Badge,
     Word,
     type_attribute="type",
+    writes=True,
 )
 ITEMS: list[dict[str, Any]] = [
     {"pk": "USER#ann", "sk": "USER#ann", "type": "User", "user_id": "ann", "name": "Ann"},

@@ -74,6 +74,7 @@ graph = Graph(
     Like,
     Event,
     type_attribute="type",
+    writes=True,
 ).check()
 _KEPT = {"ordersCount", "turnover", "revision", "madeAt", "changedAt"}
 

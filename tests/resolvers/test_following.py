@@ -75,6 +75,7 @@ graph = Graph(
     Child,
     Order,
     type_attribute="kind",
+    writes=True,
 ).check()
 
 

@@ -73,7 +73,7 @@ def declared(*, has_former: bool) -> Graph:
         friend: User
         since: str | None = moved("from", "since", default=None)
 
-    graph = Graph(TABLE, User, Note, Friendship, type_attribute="t")
+    graph = Graph(TABLE, User, Note, Friendship, type_attribute="t", writes=True)
     return graph.check()
 
 

@@ -81,7 +81,14 @@ class Link:
 
 
 graph = Graph(
-    Table("Hidden", partition_key="PK", sort_key="SK"), Doc, Line, Link, Box, Content, type_attribute="Type"
+    Table("Hidden", partition_key="PK", sort_key="SK"),
+    Doc,
+    Line,
+    Link,
+    Box,
+    Content,
+    type_attribute="Type",
+    writes=True,
 ).check()
 
 DOCS = {

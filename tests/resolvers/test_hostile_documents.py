@@ -21,6 +21,7 @@ from keygraph_resolvers.steps import write
 from keygraph_server.processes.collection import tune_collection
 from tests.resolvers.bombs import bomb, subsets
 from tests.resolvers.worlds import library
+from tests.schemas import with_all_writes
 
 SECRET = b"the secret of the hostile documents"
 SCHEMA = build_schema(graph)
@@ -319,7 +320,8 @@ async def test_a_where_has_few_conditions(where: str) -> None:
 async def test_a_mutation_that_is_refused_again_is_not_prepared_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = service(cost_limit=100)
+    schema = build_schema(with_all_writes(graph))
+    asked = Service(schema, UnreadStore(graph.table), secret=SECRET, limits=Limits(cost_limit=100))
     prepared: list[int] = []
 
     def counted(*given: Any) -> Any:

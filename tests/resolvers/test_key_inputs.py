@@ -55,6 +55,7 @@ hub = check(
         Table("Hub", partition_key="PK", sort_key="SK"),
         *(Repo, User, Issue, Comment, Star),
         formats={"lower": Format(str.lower)},
+        writes=True,
     )
 )
 
@@ -151,7 +152,9 @@ class Night:
     guest: str | None
 
 
-hotels = check(Graph(Table("Hotels", partition_key="PK", sort_key="SK"), Hotel, Room, Night, separator="#"))
+hotels = check(
+    Graph(Table("Hotels", partition_key="PK", sort_key="SK"), Hotel, Room, Night, separator="#", writes=True)
+)
 
 WITHOUT = ["", ", wing: null"]
 """The ways to name a room that is in no wing."""
@@ -271,6 +274,7 @@ guests = check(
         Table("Guests", partition_key="PK", sort_key="SK", indexes=[by_name]),
         Guest,
         formats={"upper": Format(str.upper)},
+        writes=True,
     )
 )
 
@@ -292,7 +296,7 @@ class Box:
     tags: set[str] | None
 
 
-boxes = check(Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box))
+boxes = check(Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, writes=True))
 
 
 @pytest.mark.parametrize("action", ["create", "update"])

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from typing import Any
 
 import pytest
 
 from keygraph import ID, Graph, Many, One, Table, edge, node, one, read, record, version, write
-from keygraph_resolvers import OperationRequest
+from keygraph_resolvers import OperationRequest, build_schema
+from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.conftest import MakeStore
 from tests.resolvers.schema_text import part
 from tests.resolvers.worlds import World, world
@@ -75,7 +77,14 @@ class Member:
 
 
 graph = Graph(
-    Table("Clubs", partition_key="pk", sort_key="sk"), User, Card, Visit, Club, Member, type_attribute="type"
+    Table("Clubs", partition_key="pk", sort_key="sk"),
+    User,
+    Card,
+    Visit,
+    Club,
+    Member,
+    type_attribute="type",
+    writes=True,
 ).check()
 
 
@@ -86,7 +95,9 @@ class Page:
     revision: int = version()
 
 
-versions = Graph(Table("Pages", partition_key="pk", sort_key="sk"), Page, type_attribute="type").check()
+versions = Graph(
+    Table("Pages", partition_key="pk", sort_key="sk"), Page, type_attribute="type", writes=True
+).check()
 
 
 def names(type_: str) -> list[str]:
@@ -286,3 +297,74 @@ async def test_an_upsert_of_a_version(make_store: MakeStore) -> None:
     assert await made.ask(document) == {"upsertPage": {"created": False, "page": {"revision": 2}}}
     problem = ("CONFLICT", "This Page has changed: its version is 2.", ["input"])
     assert await problems(made, upsert % "expectedVersion: 1") == [problem]
+
+
+# --- Which mutations there are --------------------------------------------------------------------------
+
+
+@node("SHELF#{shelf_id}")
+class Shelf:
+    shelf_id: ID
+
+
+@edge("{shelf}", "STAMP#{other.shelf_id}")
+class Stamp:
+    shelf: Shelf
+    other: Shelf
+    place: int
+
+
+USUAL_TABLE = Table("Shelves", partition_key="PK", sort_key="SK")
+
+
+def names_of_mutations(**options: Any) -> list[str]:
+    mutation = core_schema(build_schema(Graph(USUAL_TABLE, Shelf, Stamp, **options))).mutation_type
+    return [] if mutation is None else [*mutation.fields]
+
+
+def test_a_type_has_the_usual_mutations_and_others_where_the_model_asks_for_them() -> None:
+    nodes, edges = ["createShelf", "updateShelf", "deleteShelf"], ["putStamp", "deleteStamp"]
+    assert names_of_mutations() == [*nodes, *edges, "write"]
+    assert names_of_mutations(writes=False) == []
+    assert names_of_mutations(writes=["put", "delete", "bulk"]) == [
+        *("deleteShelf", "putStamp", "deleteStamp", "deleteShelfs", "putStamps", "deleteStamps", "write"),
+    ]
+    every = [f"{action}Stamp" for action in ("create", "put", "update", "upsert", "move", "delete")]
+    assert [name for name in names_of_mutations(writes=True) if "Stamp" in name] == [
+        *every,
+        *(f"{name}s" for name in every),
+    ]
+
+
+async def test_a_mutation_that_is_left_out_says_how_the_model_offers_it(make_store: MakeStore) -> None:
+    served = world(Graph(USUAL_TABLE, Shelf, Stamp), await make_store(USUAL_TABLE))
+    document = "mutation { moveShelf { id } putStamps { id } putStamp2 { id } }"
+    told = [message for _, message in await served.errors(document)]
+    assert (
+        told[0] == "The model leaves out the mutation 'moveShelf': Shelf offers it with writes=[…, \"move\"]."
+    )
+    assert told[1] == (
+        'The model leaves out the mutation \'putStamps\': Stamp offers it with writes=[…, "put", "bulk"].'
+    )
+    assert told[2].startswith("Cannot query field 'putStamp2' on type 'Mutation'.")
+
+
+def test_types_are_in_the_order_of_their_names() -> None:
+    names = [*core_schema(build_schema(Graph(USUAL_TABLE, Shelf, Stamp))).type_map]
+    assert names == sorted(names)
+
+
+def test_a_list_whose_items_have_nothing_more_has_no_aggregate() -> None:
+    @node("ROOM#{room_id}")
+    class Room:
+        room_id: ID
+        keys: Many[Holder]
+
+    @edge("{room}", "KEY#{other.room_id}")
+    class Holder:
+        room: Room
+        other: Room
+
+    types = core_schema(build_schema(Graph(USUAL_TABLE, Room, Holder))).type_map
+    assert "aggregate" not in types["RoomKeysConnection"].fields  # type: ignore[attr-defined]  # an object type
+    assert not [name for name in types if "Aggregate" in name]

@@ -76,6 +76,7 @@ graph = Graph(
     Shelf,
     Loan,
     type_attribute="kind",
+    writes=True,
 ).check()
 schema = build_schema(graph)
 SDL = schema.as_str()
@@ -465,7 +466,11 @@ class Friend:
 
 
 friends = Graph(
-    Table("Friends", partition_key="pk", sort_key="sk"), Person, Friend, attribute_case="camel"
+    Table("Friends", partition_key="pk", sort_key="sk"),
+    Person,
+    Friend,
+    attribute_case="camel",
+    writes=True,
 ).check()
 
 

@@ -44,7 +44,7 @@ from tests.keygraph.union_members import Company, Organization, Person
 
 def mistakes(*types: type, **options: Any) -> list[str]:
     """Every mistake of a graph of those types, those of names included."""
-    return mistakes_of(*types, check=check, **options)
+    return mistakes_of(*types, check=check, writes=True, **options)
 
 
 def test_two_generated_names_that_are_one() -> None:

@@ -54,7 +54,7 @@ class Mark:
 
 
 TABLE = Table("Jars", partition_key="PK", sort_key="SK", indexes=[by_kind])
-graph = Graph(TABLE, Jar, Coin, Note, Mark, type_attribute="Type")
+graph = Graph(TABLE, Jar, Coin, Note, Mark, type_attribute="Type", writes=True)
 FILL = """mutation { createJars(input: {inputs: [{name: "blue"}, {name: "red"}]}) { results { jar { name } } }
   putCoins(input: {inputs: [{jarName: "red", number: 1, value: "0.5"}, {jarName: "red", number: 2, value: "1.25", weight: 3}]})
   { results { coin { number } } }

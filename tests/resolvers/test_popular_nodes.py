@@ -48,7 +48,7 @@ class Coin:
 
 
 TABLE = Table("Jars", partition_key="PK", sort_key="SK", indexes=[by_kind])
-graph = Graph(TABLE, Jar, Coin, type_attribute="Type")
+graph = Graph(TABLE, Jar, Coin, type_attribute="Type", writes=True)
 COINS = ", ".join(f'{{jarName: "red", number: {number}, value: "{number}.5"}}' for number in range(20))
 
 

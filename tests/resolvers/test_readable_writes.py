@@ -40,7 +40,9 @@ class Goal:
     value: Decimal = Decimal(0)
 
 
-TEAMS = Graph(Table("Teams", partition_key="PK", sort_key="SK"), Team, Goal, type_attribute="Type").check()
+TEAMS = Graph(
+    Table("Teams", partition_key="PK", sort_key="SK"), Team, Goal, type_attribute="Type", writes=True
+).check()
 MOST = 2**31 - 1
 DIGITS = "9" * 38
 

@@ -30,7 +30,7 @@ class Line:
     number: int
 
 
-graph = Graph(Table("Orders", partition_key="pk", sort_key="sk"), Order, Line).check()
+graph = Graph(Table("Orders", partition_key="pk", sort_key="sk"), Order, Line, writes=True).check()
 schema = build_schema(graph)
 CREATE = """mutation { createOrder(input: {total: 1, lines: [{number: 1}]}) {
   order { orderId total lines { nodes { number } } } } }"""
@@ -159,7 +159,7 @@ class Page:
     number: int
 
 
-docs = Graph(Table("Docs", partition_key="pk", sort_key="sk"), Doc, Page).check()
+docs = Graph(Table("Docs", partition_key="pk", sort_key="sk"), Doc, Page, writes=True).check()
 CREATE_DOC = """mutation ($content: JSON, $size: Decimal, $id: ID = 1) {
   createDoc(input: {docId: $id, content: $content, size: $size}) { doc { docId } } }"""
 LONG = "0.1000000000000000000000000000000000001"

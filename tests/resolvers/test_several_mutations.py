@@ -53,6 +53,7 @@ graph = Graph(
     Product,
     OrderItem,
     type_attribute="type",
+    writes=True,
 ).check()
 
 

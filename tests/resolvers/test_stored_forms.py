@@ -41,7 +41,7 @@ class Note:
     editor: Person | None
 
 
-NOTES = Graph(Table("Notes", partition_key="PK", sort_key="SK"), Person, Note).check()
+NOTES = Graph(Table("Notes", partition_key="PK", sort_key="SK"), Person, Note, writes=True).check()
 ITEMS: list[dict[str, Any]] = [
     {"owner_id": Decimal(7), "tag_ids": [Decimal(7)], "reader_ids": frozenset({Decimal(7), Decimal(8)})},
     {"owner_id": "7", "tag_ids": ["7"], "reader_ids": frozenset({"7"})},
@@ -129,7 +129,7 @@ async def test_a_rule_that_cannot_be_decided_of_a_number_allows_nothing(
         text: str | None
 
     table = Table("Memos", partition_key="PK")
-    made = world(Graph(table, Memo).check(), await make_store(table))
+    made = world(Graph(table, Memo, writes=True).check(), await make_store(table))
     await made.put(*({"PK": f"MEMO#{n}", "memo_id": str(n), **item} for n, item in enumerate(ITEMS)))
     aliases = " ".join(f"m{n}: memo(memoId: {n}) {{ memoId }}" for n in range(len(ITEMS)))
     seen = (await made.service.execute(OperationRequest(f"{{ {aliases} }}", viewer={"sub": "7"})))["data"]
@@ -170,7 +170,9 @@ class Worker:
 
 
 async def test_a_number_whose_attribute_is_a_text_key(make_store: MakeStore) -> None:
-    graph = Graph(Table("Workers", partition_key="PK", indexes=[by_level, by_boss]), Worker).check()
+    graph = Graph(
+        Table("Workers", partition_key="PK", indexes=[by_level, by_boss]), Worker, writes=True
+    ).check()
     made = world(graph, await make_store(graph.table))
     made_two = "a: createWorker(input: {workerNo: 1, level: 9}) { clientMutationId } b: createWorker(input: {workerNo: 2, level: 10, bossNo: 1}) { clientMutationId }"
     await made.ask(f"mutation {{ {made_two} }}")

@@ -127,7 +127,7 @@ async def test_what_cannot_be_filled_in(make_store: MakeStore) -> None:
         note: str | None
 
     table = Table("Clubs", partition_key="PK", sort_key="SK")
-    service = service_of(Graph(table, Club, Game).check(), await make_store(table))
+    service = service_of(Graph(table, Club, Game, writes=True).check(), await make_store(table))
     boss, others = await shown(service, {"roles": ["boss"]}), await shown(service, {})
     assert {"createClub", "updateClub", "putGame"} <= boss["Mutation"]
     assert "games" in boss["CreateClubInput"]
@@ -154,7 +154,7 @@ async def test_filters_of_lists_of_several_types(make_store: MakeStore) -> None:
         number: int
 
     table = Table("Clubs", partition_key="PK", sort_key="SK")
-    service = service_of(Graph(table, Club, Game, Party).check(), await make_store(table))
+    service = service_of(Graph(table, Club, Game, Party, writes=True).check(), await make_store(table))
     boss, others = await shown(service, {"roles": ["boss"]}), await shown(service, {})
     assert boss["GameWhere"] - others["GameWhere"] == {"score"}
 
@@ -203,7 +203,7 @@ async def test_aggregates_adds_and_rankings_by_what_no_rule_gives(make_store: Ma
         warmth: int = stored(default=1, access=[read(role="vet"), write()])
         days: int = 0
 
-    cats = Graph(Table("Cats", partition_key="PK", sort_key="SK"), Cat, Like)
+    cats = Graph(Table("Cats", partition_key="PK", sort_key="SK"), Cat, Like, writes=True)
     service = service_of(cats, await make_store(cats.table))
     query = get_introspection_query()
     for roles, told in ([], {"DAYS"}), (["vet"], {"DAYS", "WARMTH"}):

@@ -77,6 +77,7 @@ graph = Graph(
     Line,
     Shelf,
     store_key_fields=False,
+    writes=True,
 ).check()
 _, LOW = (each.message for each in graph.types["Shelf"].rules)
 NEGATIVE, NOTHING, BAD = (each.message for each in graph.types["Order"].rules)

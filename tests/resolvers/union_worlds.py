@@ -117,6 +117,7 @@ told_by_keys = Graph(
     Badge,
     attribute_case="camel",
     type_attribute="Type",
+    writes=True,
 )
 
 
@@ -212,6 +213,7 @@ told_by_reading = Graph(
     Repository,
     attribute_case="camel",
     type_attribute="Type",
+    writes=True,
 )
 
 

@@ -211,6 +211,7 @@ library = Graph(
     Visit,
     attribute_case="camel",
     type_attribute="kind",
+    writes=True,
 )
 
 

@@ -314,7 +314,8 @@ def _mutation_mistakes(graph: Graph) -> Iterator[Mistake]:
     """Mistakes for a plural of one type's name that is another's name."""
     named: dict[str, RecordType] = {}
     for record in graph.types.values():
-        names = [name(action, record) for action in record.writes for name in (mutation_name, plural_name)]
+        made = (mutation_name, plural_name) if record.has_bulk_writes else (mutation_name,)
+        names = [name(action, record) for action in record.writes for name in made]
         taken = next((name for name in names if name in named), None)
         if taken is not None:
             problem = f"its mutation {taken} has the name of one of {named[taken].name}."

@@ -9,6 +9,8 @@ from typing import Any, TypeVar, cast
 from graphql import (
     ASTValidationRule,
     DocumentNode,
+    FieldNode,
+    FieldsOnCorrectTypeRule,
     GraphQLError,
     GraphQLSchema,
     KnownOperationTypesRule,
@@ -18,11 +20,14 @@ from graphql import (
     OperationType,
     OverlappingFieldsCanBeMergedRule,
     Visitor,
+    is_interface_type,
     validate,
     visit,
 )
 from graphql.validation import ValidationContext
 
+from keygraph.declare.declaration import EVERY_WRITE
+from keygraph.names import pascal, plural, snake
 from keygraph_resolvers.errors import bare
 from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
 from keygraph_resolvers.schema.strawberry_internals import VALIDATION_RULES
@@ -64,9 +69,35 @@ class _KindsOfOperations(KnownOperationTypesRule):
             super().enter_operation_definition(node, *args)
 
 
+class _KnownFields(FieldsOnCorrectTypeRule):
+    """Refuses fields that the schema lacks, and says how the model can offer a mutation of its types."""
+
+    def enter_field(self, node: FieldNode, *args: Any) -> None:
+        schema, type_ = self.context.schema, self.context.get_parent_type()
+        if type_ is not None and type_ is schema.mutation_type and not self.context.hide_suggestions:
+            omitted = None if self.context.get_field_def() else _omitted(schema, node.name.value)
+            if omitted is not None:
+                self.report_error(GraphQLError(omitted, node))
+                return
+        super().enter_field(node, *args)
+
+
+def _omitted(schema: GraphQLSchema, mutation: str) -> str | None:
+    """How the model can offer a mutation of one of its types; None for another name."""
+    for action in EVERY_WRITE:
+        of, node = mutation.removeprefix(action), schema.get_type("Node")
+        for type_ in schema.get_possible_types(node) if of != mutation and is_interface_type(node) else ():
+            several = of == pascal(plural(snake(type_.name)))
+            if several or of == type_.name:
+                added = f'"{action}", "bulk"' if several else f'"{action}"'
+                return f"The model leaves out the mutation '{mutation}': {type_.name} offers it with writes=[…, {added}]."
+    return None
+
+
 _INSTEAD: dict[type[ASTValidationRule], type[ASTValidationRule]] = {
     OverlappingFieldsCanBeMergedRule: _ComparingWithinBudget,
     KnownOperationTypesRule: _KindsOfOperations,
+    FieldsOnCorrectTypeRule: _KnownFields,
 }
 _RULES = tuple(_INSTEAD.get(rule, rule) for rule in VALIDATION_RULES)
 

@@ -31,37 +31,49 @@ _DESCRIBED = (
 _MOST_GROUPS = "Maximum number of groups. The default and the maximum are the number of edges."
 
 
-def aggregate_of_list(types: SchemaTypes, path: AccessPath) -> StrawberryField:
-    """The field of a list's connection; for several types, with a field for each of them."""
+def aggregate_of_list(types: SchemaTypes, path: AccessPath) -> Iterator[StrawberryField]:
+    """The field of a list's connection, if there is something to aggregate; for several types, with a field for each."""
     if not path.members:
-        return _of_path(types, "aggregate", path, _DESCRIBED)
+        yield from _of_path(types, "aggregate", path, _DESCRIBED)
+        return
+    named = [(field_name(each.record), each) for each in path.members]
+    fields = [
+        field
+        for name, each in named
+        if name != "count"
+        for field in _of_path(types, name, each, f"Of each {in_words(each.record.name)}.")
+    ]
+    if fields:
+        use = f"the aggregate of {list_in_words(path)}"
+        described = "Aggregates of several types, one for each type."
+        made = types.object(shared_name(path, "Aggregate"), use, described, lambda: [_count(), *fields])
+        yield ServedField("aggregate", nullable(made), Aggregate(path.record, {}), description=_DESCRIBED)
 
-    def fields() -> Iterator[StrawberryField]:
-        yield _count()
-        for each in path.members:
-            field = field_name(each.record)
-            if field != "count":
-                yield _of_path(types, field, each, f"Of each {in_words(each.record.name)}.")
 
-    use = f"the aggregate of {list_in_words(path)}"
-    described = "Aggregates of several types, one for each type."
-    made = types.object(shared_name(path, "Aggregate"), use, described, fields)
-    return ServedField("aggregate", nullable(made), Aggregate(path.record, {}), description=_DESCRIBED)
-
-
-def aggregate_of_nodes(types: SchemaTypes, record: RecordType, budget: int | None) -> StrawberryField:
+def aggregate_of_nodes(
+    types: SchemaTypes, record: RecordType, budget: int | None
+) -> Iterator[StrawberryField]:
     """The field of a connection of the nodes that a walk finds within its budget."""
     kind = Aggregate(record, _by_name(aggregate_fields(record, (*record.fields, *record.ends))), budget)
-    made = _aggregate(types, f"{record.name}Aggregate", f"the aggregate of {record.name}", kind)
-    return ServedField("aggregate", nullable(made), kind, (), _DESCRIBED)
+    if _is_useful(kind):
+        made = _aggregate(types, f"{record.name}Aggregate", f"the aggregate of {record.name}", kind)
+        yield ServedField("aggregate", nullable(made), kind, (), _DESCRIBED)
 
 
-def _of_path(types: SchemaTypes, field: str, path: AccessPath, described: str) -> StrawberryField:
+def _of_path(types: SchemaTypes, field: str, path: AccessPath, described: str) -> Iterator[StrawberryField]:
     first = next(iter(path.rest.slots), None)
     kind = Aggregate(path.record, _by_name(aggregate_fields(path.record, path.projected, first)))
     use = f"the aggregate of {path.record.name if path.keys.reads_whole_items else list_in_words(path)}"
-    made = _aggregate(types, shared_name(path, "Aggregate"), use, kind)
-    return ServedField(field, nullable(made), kind, (), described)
+    if _is_useful(kind):
+        made = _aggregate(types, shared_name(path, "Aggregate"), use, kind)
+        yield ServedField(field, nullable(made), kind, (), described)
+
+
+def _is_useful(kind: Aggregate) -> bool:
+    """Whether there is more to aggregate than what identifies each item: `totalCount` is their number."""
+    record = kind.record
+    of_one = {slot.path[0] for slot in record.identity} if len(record.identity) == 1 else {*record.key_ends}
+    return any(each.source not in of_one for each in kind.fields.values())
 
 
 def _by_name(fields: Iterable[AggregateField]) -> dict[str, AggregateField]:

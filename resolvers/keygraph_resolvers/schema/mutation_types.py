@@ -102,10 +102,11 @@ class MutationTypes:
             )
             given = [argument("input", self._input(action, record), INPUTS[action])]
             fields.append(ServedField(name, payload, kind, given, described, reason))
-            results = self._results(f"{pascal(several)}Payload", several, payload, _RESULTS)
-            given = [argument("input", self._inputs(action, record), _INPUTS)]
-            each, described = kinds.WritesEach(action, record), _EACH.format(name)
-            of_several.append(ServedField(several, results, each, given, described, reason))
+            if record.has_bulk_writes:
+                results = self._results(f"{pascal(several)}Payload", several, payload, _RESULTS)
+                given = [argument("input", self._inputs(action, record), _INPUTS)]
+                each, described = kinds.WritesEach(action, record), _EACH.format(name)
+                of_several.append(ServedField(several, results, each, given, described, reason))
             answers.append(ServedField(name, payload, kind, (), _ANSWER.format(name)))
         described = "The result of one action: the field with its name; all other fields are null."
         result = self._types.object(

@@ -214,6 +214,9 @@ class GraphTypes:
             config=StrawberryConfig(scalar_map=SCALAR_MAP),
         )
         schema.graph = self._graph
+        # Tools such as GraphiQL list the types in the order in which introspection has them.
+        named = core_schema(schema).type_map
+        core_schema(schema).type_map = dict(sorted(named.items()))
         return schema
 
     # --- Values ---------------------------------------------------------------------------------------
@@ -424,7 +427,7 @@ class GraphTypes:
                 ServedField("nodes", list_of(node), kinds.Nodes(), (), _NODES),
                 ServedField("pageInfo", self._page_info, kinds.PageInfo(), (), _PAGE_INFO),
                 ServedField("totalCount", nullable(int), kinds.TotalCount(), (), counted),
-                aggregate_of_list(self.made, path),
+                *aggregate_of_list(self.made, path),
             ]
 
         name = f"{connection_prefix(path)}Connection"

@@ -113,7 +113,7 @@ class WalkTypes:
             ServedField("totalCount", nullable(int), count, (), _COUNTED),
         ]
         if len(walk.nodes) == 1:
-            fields.append(aggregate_of_nodes(self._types, walk.nodes[0], walk.options.budget))
+            fields += aggregate_of_nodes(self._types, walk.nodes[0], walk.options.budget)
         made = self._types.object(f"{prefix}Connection", use, f"A page of {what}.", lambda: fields)
         order = "the nearest first" if walk.is_reach else "those first to which most ways lead"
         described = f"The {in_words(walk.name)} of the {in_words(walk.owner.name)}, {order}."

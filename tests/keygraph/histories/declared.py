@@ -175,4 +175,5 @@ graph = Graph(
     Deed,
     Rumor,
     type_attribute="kind",
+    writes=True,
 )

@@ -33,7 +33,7 @@ def source(model: Model) -> str:
     sort_key = "" if model.is_flat else ", sort_key='SK'"
     parts.append(
         f"table = Table('Judged', partition_key='PK'{sort_key}, indexes=[{indexes}])\n"
-        f"graph = Graph(table, {', '.join(type_.name for type_ in model.types)}{told}, formats={{{formats}}})\n"
+        f"graph = Graph(table, {', '.join(type_.name for type_ in model.types)}{told}, formats={{{formats}}}, writes=True)\n"
     )
     text = "\n".join(parts)
     return _in_camel_case(model, text) if model.is_camel else text
