@@ -66,8 +66,8 @@ class DescribedTransaction:
     actions: tuple[DescribedAction, ...]
     notes: tuple[str, ...]
     """Further contents that depend on what is read first."""
-    write_units: int
-    """The most write units that its actions take, if items are as large as their types declare."""
+    write_units: int = 0
+    """The most write units that its actions take, if items are as large as their types declare; 0 if nobody computes it."""
 
 
 @dataclass(frozen=True, slots=True)
