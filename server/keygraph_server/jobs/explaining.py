@@ -116,6 +116,7 @@ def _write_json(request: Write | Transaction, table: Table) -> dict[str, Any]:
 def _write_lines(request: Write | Transaction, table: Table, width: int) -> Iterator[str]:
     if isinstance(request, Transaction):
         actions = tuple(described_actions(request.actions, table))
-        return transaction_lines(DescribedTransaction("", actions, ()), width)
+        # Lines do not have the bound of its write units: what is sent is known.
+        return transaction_lines(DescribedTransaction("", actions, (), write_units=0), width)
     [action] = described_actions([request.action], table)
     return action_lines(action, f"{action.operation}Item", width)
