@@ -32,7 +32,7 @@ from keygraph.graph import Graph
 from keygraph.keys.types import decode, encode
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import Tally, combined, is_storable, is_unfit, stored_value
+from keygraph.resolve.derived import Tally, combined, is_unfit, stored_value
 from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import key_to_json
 from keygraph.tables.totals import is_listed
@@ -202,10 +202,8 @@ class StreamCounter:
             for _, before, after in changes:
                 several += [negated(before[each])] if each in before else []
                 several += [after[each]] if each in after else []
-            if len(several) > 1 and is_storable(sum_ := combined(each, several)):
-                values[each.name] = sum_
-            elif len(several) > 1:
-                _log.error("%s.%s of a node is more than DynamoDB can hold", node[0].name, each.name)
+            if len(several) > 1:
+                values[each.name] = combined(each, several)
         return values
 
 
@@ -267,9 +265,11 @@ class NodeValues:
             for each in self._tallies.of[record]:
                 value, age = ledger.values.get(each.name, combined(each, ())), age_of(record, each)
                 stored, at = stored_value(each, item), _time(record, age, item)
-                if (stored is None and not is_new) or (at is not None and at > ledger.at):
+                # One that was too large has its time.
+                if (stored is None and at is None and not is_new) or (at is not None and at > ledger.at):
                     continue
-                if stored == value and at == ledger.at:
+                is_known = stored is None if is_unfit(each, value) else stored == value
+                if is_known and at == ledger.at:
                     continue
                 if is_unfit(each, value):
                     _log.error("%s.%s of a node is too large for its field", record.name, each.name)

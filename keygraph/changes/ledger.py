@@ -31,6 +31,7 @@ from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.names import NOTE
+from keygraph.resolve.derived import is_storable
 from keygraph.writing.sending.idempotency import note_key
 
 Node: TypeAlias = "tuple[RecordType, Texts]"
@@ -57,7 +58,8 @@ class Ledger:
         if note is None:
             return cls()
         content = cast(dict[str, Any], note[NOTE])
-        return cls(int(content["version"]), content["values"], content["read"], int(content["microseconds"]))
+        values = {name: _exact(each) for name, each in content["values"].items()}
+        return cls(int(content["version"]), values, content["read"], int(content["microseconds"]))
 
     @property
     def at(self) -> datetime:
@@ -68,6 +70,19 @@ class Ledger:
         microseconds apart."""
         steps = max(int(at * 1_000_000) // step, self.microseconds // step + 1)
         return Ledger(self.version + 1, values, read, steps * step)
+
+
+def _as_kept(value: Value) -> Value:
+    """Returns a value as a note has it: a number that DynamoDB cannot hold as text, so that later changes find it."""
+    if isinstance(value, dict):
+        return {name: _as_kept(each) for name, each in value.items()}
+    return value if is_storable(value) else str(value)
+
+
+def _exact(value: Value) -> Value:
+    if isinstance(value, dict):
+        return {name: _exact(each) for name, each in value.items()}
+    return Decimal(value) if isinstance(value, str) else value
 
 
 def ledger_key(graph: Graph, node: Node) -> Key:
@@ -84,7 +99,7 @@ async def replace_ledger(graph: Graph, store: Store, node: Node, old: Ledger, ne
     content: Any = {
         "node": [node[0].name, *node[1]],
         "version": Decimal(new.version),
-        "values": dict(new.values),
+        "values": {name: _as_kept(each) for name, each in new.values.items()},
         "read": dict(new.read),
         "microseconds": Decimal(new.microseconds),
     }

@@ -26,7 +26,7 @@ from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import combined, is_storable, stored_value
+from keygraph.resolve.derived import combined, stored_value
 from keygraph.tables.totals import listed
 
 _TRIES = 20
@@ -131,7 +131,7 @@ class StreamTotals:
         self, node: Node, ledger: Ledger, right: dict[Field, Value], item: Item | None
     ) -> bool:
         """Returns whether the values were written: not if the ledger has changed since it was read."""
-        values = {each.name: value for each, value in right.items() if is_storable(value)}
+        values = {each.name: value for each, value in right.items()}
         step = self._values.step_of(node[0])
         new = ledger.next(values, ledger.read, 0, step)
         if not ledger.version:

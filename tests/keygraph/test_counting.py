@@ -304,6 +304,22 @@ async def test_numbers_that_somebody_else_has_changed_or_removed_come_back(make_
     assert await stored(store) == before
 
 
+async def test_a_sum_that_is_too_large_for_a_while_is_right_again_after_it(make_store: MakeStore) -> None:
+    store, of_p0 = await streaming(make_store), (player, ("p0",))
+    members = [of_member(each, "p0", 2_000_000_000) for each in ("t0", "t1")]
+    await store.send(BatchWrite((of_player("p0"), *members)))
+    await follow(store)
+    assert (await stored(store))[of_p0]["total"] is None  # it is an Int
+    await store.send(BatchWrite(deletes=(graph.table.key_of(members[0]),)))
+    await follow(store)
+    assert (await stored(store))[of_p0]["total"] == 2_000_000_000
+    # The same of what no number of DynamoDB can be.
+    large = {"points": Decimal("9E+126"), "mean": {"count": Decimal(1), "sum": Decimal("9E+126")}}
+    assert await replace_ledger(graph, store, NODES[2], Ledger(), Ledger(1, large, {}, 1)) is None
+    [(note, _)] = (await NodeValues(graph, store).read([NODES[2]])).values()
+    assert Ledger.of(note).values == large
+
+
 async def test_an_item_that_fits_no_type_and_one_on_which_the_model_fails_are_named_and_skipped(
     make_store: MakeStore, caplog: pytest.LogCaptureFixture
 ) -> None:
