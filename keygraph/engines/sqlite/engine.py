@@ -146,6 +146,8 @@ class SQLiteStore:
         self._last_log: bytes | None = None
         """The state of the log before that."""
         self._leaving: Future[None] | None = None
+        self._commit_seconds = 0.0
+        """How long it takes until a transaction is on disk, which only the writer's thread knows."""
         self._fault: str | None = None
         """Why the last write failed, which only the writer's thread knows."""
         self._next_look: asyncio.TimerHandle | None = None
@@ -403,15 +405,18 @@ class SQLiteStore:
                 with _transaction(connection):
                     # While this waited for others' writes, the log could be cut.
                     self._files.check()
-                    for request, done in transaction_writes(self._writes):
+                    for request, done in transaction_writes(self._writes, self._commit_seconds):
                         taken.append(done)
                         answers.append(self._written(connection, request))
                     self._files.check()
+                    began = perf_counter()
+                # A checkpoint, which takes long, is rare.
+                self._commit_seconds = min(perf_counter() - began, 2 * self._commit_seconds + _SHORT_SECONDS)
                 # What is in a file that nobody finds is not acknowledged.
                 self._files.check()
         except BaseException as error:
             if not taken:  # it has not begun, and would fail again after the same time
-                taken += [done for _, done in transaction_writes(self._writes)]
+                taken += [done for _, done in transaction_writes(self._writes, 0.0)]
             if not isinstance(error, sqlite3.Error):
                 return [again(error) for _ in taken]
             self._note(_reason(error))

@@ -54,9 +54,12 @@ class Turns:
             yield row
 
 
-def transaction_writes(waiting: ClientsInTurn[WaitingWrite]) -> Iterator[WaitingWrite]:
-    """Yields the writes of one transaction: first one of each client, then theirs in turn."""
-    ends, had = time.monotonic() + _TRANSACTION_SECONDS, set[str]()
+def transaction_writes(waiting: ClientsInTurn[WaitingWrite], commit_seconds: float) -> Iterator[WaitingWrite]:
+    """Yields the writes of one transaction: first one of each client, then theirs in turn.
+
+    On a slow disk, which takes some seconds to commit it, as long is written: others wait for that anyway.
+    """
+    ends, had = time.monotonic() + max(_TRANSACTION_SECONDS, commit_seconds), set[str]()
     for _ in range(_TRANSACTION_WRITES):
         taken = waiting.take(had, is_over=time.monotonic() >= ends)
         if taken is None:
