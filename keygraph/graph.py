@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import cached_property
+from types import MappingProxyType
 from typing import TypeVar
 
 from keygraph.check.access import access_mistakes
@@ -90,10 +91,13 @@ class Graph(RecordTypes):
         _ = self.walks, self.every_tally, self.every_copy  # their mistakes are found when they are resolved
         return [*found, *self.derived_mistakes]
 
-    def on_table(self, name: str) -> Graph:
-        """Returns the same graph in a table of another name."""
+    def on_table(self, name: str, indexes: Mapping[str, str] = MappingProxyType({})) -> Graph:
+        """Returns the same graph in a table of another name, whose indexes may have other names too."""
+        table = self.table.named(name, indexes)
+        if indexes:
+            return Graph(table, *self.classes, **self.options)
         other = copy(self)
-        other.table, other._made = self.table.named(name), {}
+        other.table, other._made = table, {}
         return other
 
     # --- Keys -----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from keygraph.dynamo.items import Value, number, number_text
@@ -130,6 +131,8 @@ class Index(_KeySchema):
 
     projection: Projection
     local: bool
+    declared: Index | None = field(compare=False, repr=False)
+    """The index of the model, if this one has another name than it does."""
 
     def __init__(
         self,
@@ -145,6 +148,13 @@ class Index(_KeySchema):
         named = projection if isinstance(projection, str) else tuple(projection)
         object.__setattr__(self, "projection", named)
         object.__setattr__(self, "local", local)
+        object.__setattr__(self, "declared", None)
+
+    def renamed(self, name: str) -> Index:
+        """Returns the index under another name than the model's."""
+        other = Index(name, self.partition, self.sort, projection=self.projection, local=self.local)
+        object.__setattr__(other, "declared", self)
+        return other
 
     def __call__(
         self,
@@ -194,9 +204,16 @@ class Table(_KeySchema):
         """Returns the table with these indexes instead of its own."""
         return Table(self.name, partition_key=self.partition, sort_key=self.sort, indexes=indexes)
 
-    def named(self, name: str) -> Table:
-        """Returns the table under another name."""
-        return Table(name, partition_key=self.partition, sort_key=self.sort, indexes=self.indexes)
+    def named(self, name: str, indexes: Mapping[str, str] = MappingProxyType({})) -> Table:
+        """Returns the table under another name, with other names of these indexes."""
+        renamed = [
+            each.renamed(indexes[each.name]) if each.name in indexes else each for each in self.indexes
+        ]
+        return Table(name, partition_key=self.partition, sort_key=self.sort, indexes=renamed)
+
+    def own(self, index: Index) -> Index:
+        """Returns the index that the model declares, under the name that it has in this table."""
+        return next((each for each in self.indexes if each.declared == index), index)
 
     def keyed(self, index: str | None) -> Table | Index:
         """Returns the target of a read with that index name: the index, or the table for None."""

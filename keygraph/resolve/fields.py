@@ -410,6 +410,8 @@ def _read_list(member: _DeclaredMember, annotation: Any) -> None:
     else:
         own, name = member.own, member.name
         options = own if isinstance(own, ListOptions) else ListOptions(None, None, any_index=True)
+        if options.index is not None:
+            options = replace(options, index=member.resolution.table.own(options.index))
         of_types = tuple(target for target in targets if target is not None)
         member.record.lists[name] = DeclaredList(name, of_types, is_one, options, member.description)
 

@@ -128,6 +128,7 @@ def _make_index_keys(resolution: Resolution, record: RecordType) -> None:
     for call in resolution.declarations[record.name].keys:
         if not isinstance(call, IndexKey):
             continue
+        call = replace(call, index=table.own(call.index))
         name = call.index.name
         named = next((index for index in table.indexes if index.name == name), None)
         if named is not None and named != call.index:

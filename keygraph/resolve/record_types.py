@@ -186,6 +186,8 @@ class RecordTypes:
             records = [] if options is None else self.records_of(options)
             known = [record for record in records if isinstance(record, RecordType)]
             if options is not None and records and len(known) == len(records):
+                if options.index is not None:
+                    options = replace(options, index=self.table.own(options.index))
                 found[name] = best(root_candidates(name, known, options))
         return found
 

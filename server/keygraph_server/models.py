@@ -14,15 +14,15 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from keygraph import Graph, ModelError
-from keygraph_server.errors import ModelNotLoadedError
+from keygraph_server.errors import ModelNotLoadedError, SettingsError
 from keygraph_server.settings import Settings
 
 if TYPE_CHECKING:
@@ -93,11 +93,18 @@ class Model:
         return file.parent, self.module.__name__.rpartition(".")[2]
 
 
-def load_model(name: str, *, table: str | None = None, federation: bool = False, live: bool = False) -> Model:
+def load_model(
+    name: str,
+    *,
+    table: str | None = None,
+    indexes: Mapping[str, str] = MappingProxyType({}),
+    federation: bool = False,
+    live: bool = False,
+) -> Model:
     """Loads and checks the model with this import string.
 
-    The working directory is searched first. `table` is the name of its table, if it is another than the model's;
-    `federation` makes its schema a subgraph, `live` gives it subscriptions. Raises ModelNotLoadedError if the
+    The working directory is searched first. `table` is the name of its table, if it is another than the model's, and
+    `indexes` are those of its indexes, by the model's names; `federation` makes its schema a subgraph, `live` gives it subscriptions. Raises ModelNotLoadedError if the
     string does not lead to a model, and ModelError with every mistake in the graph.
     """
     # Imported here, so that commands that need no model, such as `--help`, start without GraphQL's libraries.
@@ -115,7 +122,7 @@ def load_model(name: str, *, table: str | None = None, federation: bool = False,
     if inspect.isroutine(found):
         found = _call(found, f"{module_name}:{attribute}")
     if isinstance(found, Graph):
-        graph = _on_table(found, table)
+        graph = _on_table(found, table, indexes)
         return Model(
             name, module, graph, partial(checked_types(graph).schema, federation=federation, live=live)
         )
@@ -126,7 +133,8 @@ def load_model(name: str, *, table: str | None = None, federation: bool = False,
         if live and not found.has_subscriptions:
             problem = f"{module_name}:{attribute} has no subscriptions, and KEYGRAPH_LIVE is set"
             raise ModelNotLoadedError(problem, "Build it with build_schema(graph, live=True)")
-        return Model(name, module, _on_table(found.graph, table), lambda: found)
+        graph = _on_table(found.graph, table, indexes)
+        return Model(name, module, graph, lambda: found.remade(graph) if indexes else found)
     raise ModelNotLoadedError(
         f"{module_name}:{attribute} is {_kind(found)}",
         _WANTED,
@@ -134,14 +142,26 @@ def load_model(name: str, *, table: str | None = None, federation: bool = False,
 
 
 def configured_model(settings: Settings) -> Model:
-    """Loads and checks the model that the settings name, with the table that they name. Raises as `load_model` does."""
+    """Loads and checks the model that the settings name, with the names of its table and indexes that
+    they give. Raises as `load_model` does, and SettingsError for an index that the model does not have."""
     return load_model(
-        settings.model, table=settings.table, federation=settings.federation, live=settings.live
+        settings.model,
+        table=settings.table,
+        indexes=settings.index_names,
+        federation=settings.federation,
+        live=settings.live,
     )
 
 
-def _on_table(graph: Graph, name: str | None) -> Graph:
-    return graph if name is None else graph.on_table(name)
+def _on_table(graph: Graph, name: str | None, renamed: Mapping[str, str]) -> Graph:
+    names = [index.name for index in graph.table.indexes]
+    if unknown := renamed.keys() - {*names}:
+        problem = f"KEYGRAPH_INDEXES cannot be used: the model has no index {min(unknown)}"
+        raise SettingsError(problem, f"Its indexes: {' and '.join(names) or 'none'}")
+    if len({renamed.get(each, each) for each in names}) < len({*names}):
+        problem = "KEYGRAPH_INDEXES cannot be used: two indexes would have one name"
+        raise SettingsError(problem, "Give each its own")
+    return graph if name is None and not renamed else graph.on_table(name or graph.table.name, renamed)
 
 
 def _import(name: str) -> ModuleType:

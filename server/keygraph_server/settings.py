@@ -106,6 +106,15 @@ def check_file(file: Path) -> Path:
     return file
 
 
+def _index_names(text: str) -> dict[str, str]:
+    """Returns the names of indexes by those in the model. Raises ValueError for another text."""
+    pairs = [pair.strip() for pair in text.split(",") if pair.strip()]
+    wrong = [pair for pair in pairs if not re.fullmatch(r"[^=]+=[a-zA-Z0-9_.-]{3,255}", pair)]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is not an index and its name, such as GSI1=orders-by-customer")
+    return dict(pair.split("=") for pair in pairs)
+
+
 def _check_url(url: str) -> None:
     if not (is_endpoint(url) and re.fullmatch(r"[\x21-\x7e]+", url)):
         raise ValueError(f"{url!r} is not a URL such as https://issuer.example.com/keys.json")
@@ -132,6 +141,8 @@ class _ServingSettings(BaseModel):
     `http://HOST:PORT` of a server with DynamoDB's API. If unset, a SQLite file named after the model under `.keygraph`."""
     table: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9_.-]{3,255}$")
     """The name of the table, if it is another than the model's: each environment has its own."""
+    indexes: Annotated[str, _checked_by(_index_names)] | None = None
+    """The names of indexes that are other than the model's, separated by commas: `GSI1=orders-by-customer,GSI2=by-status`."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = Field(default=8000, ge=0, le=65535)
@@ -294,6 +305,11 @@ class Settings(Limits, LiveLimits, ConnectionSettings, _ServingSettings):
         if isinstance(value, str) and value and not value.strip():
             raise ValueError("it is blank")
         return value
+
+    @property
+    def index_names(self) -> dict[str, str]:
+        """The names of indexes by those in the model, where they differ."""
+        return _index_names(self.indexes or "")
 
     @property
     def is_production(self) -> bool:

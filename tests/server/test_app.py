@@ -29,10 +29,19 @@ from keygraph_server.stores import look_at_items
 from tests.server.conftest import forget_models
 from tests.server.library import MODEL, book
 
+OWN_SCHEMA = """
+from keygraph import Graph, many
+from keygraph_resolvers import build_schema
+from library import Book, by_kind, graph as books
+
+graph = build_schema(Graph(books.table, Book, lists={"catalog": many(Book, index=by_kind)}))
+"""
+
 
 @pytest.fixture
 def settings(folder: Path) -> Settings:
     (folder / "library.py").write_text(MODEL)
+    (folder / "own.py").write_text(OWN_SCHEMA)
     return read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6)
 
 
@@ -56,9 +65,14 @@ async def ask(client: httpx.AsyncClient, query: str) -> dict[str, Any]:
     return content
 
 
-async def test_the_table_has_another_name_by_a_setting(settings: Settings) -> None:
-    named = settings.model_copy(update={"table": "Library-production"})
+@pytest.mark.parametrize("module", ["library", "own"])
+async def test_the_table_and_its_indexes_have_other_names_by_settings(
+    settings: Settings, module: str
+) -> None:
+    given = {"model": module, "indexes": "by_kind=books-by-kind"}
+    named = settings.model_copy(update={"table": "Library-production", **given})
     model = configured_model(named)
+    assert [index.name for index in model.graph.table.indexes] == ["books-by-kind"]
     assert (model.graph.table.name, model.graph.table.keys) == (
         "Library-production",
         load_model("library").graph.table.keys,
@@ -69,7 +83,10 @@ async def test_the_table_has_another_name_by_a_setting(settings: Settings) -> No
         await store.send(CreateTable())
         await write_batches(store, [([book("1", "Emma")], None)], lambda mark: None)
     async with running(create_app(named)) as client:
-        assert await ask(client, '{ book(isbn: "1") { title } }') == {"data": {"book": {"title": "Emma"}}}
+        field = "catalog" if module == "own" else "books"
+        query = f'{{ book(isbn: "1") {{ title }} {field} {{ nodes {{ title }} }} }}'
+        emma = {"title": "Emma"}
+        assert await ask(client, query) == {"data": {"book": emma, field: {"nodes": [emma]}}}
     async with running(create_app(settings)) as client:
         answer = await ask(client, '{ book(isbn: "1") { title } }')
         assert answer["errors"][0]["message"].startswith("there is no table Library")

@@ -43,6 +43,7 @@ TEXTS = {
     "jwt_key": "k" * 32,
     "jwt_algorithms": "RS256, ES256",
     "jwt_issuer": "https://issuer.example.com",
+    "indexes": "GSI1=by-customer",
     "jwt_audience": "shop",
     "jwt_roles": "realm_access.roles",
     "auth_headers": "X-Id: sub",

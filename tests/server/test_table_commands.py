@@ -121,6 +121,31 @@ def test_cloudformation_has_the_time_to_live(tmp_path: Path, monkeypatch: pytest
     assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
 
 
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (
+            "GSI9=x-y-z",
+            "KEYGRAPH_INDEXES cannot be used: the model has no index GSI9. Its indexes: GSI1 and GSI2.",
+        ),
+        ("GSI1=GSI2", "KEYGRAPH_INDEXES cannot be used: two indexes would have one name. Give each its own."),
+        (
+            "GSI1",
+            "KEYGRAPH_INDEXES cannot be used: 'GSI1' is not an index and its name, such as GSI1=orders-by-customer. "
+            "See docs/settings.md for valid values.",
+        ),
+    ],
+)
+def test_names_of_indexes_that_the_model_lacks(
+    monkeypatch: pytest.MonkeyPatch, names: str, problem: str
+) -> None:
+    monkeypatch.setenv("KEYGRAPH_INDEXES", names)
+    for command in (("table", "describe", "--cloudformation"), ("serve",)):
+        result = run(*command)
+        assert (result.exit_code, result.stdout, problem in result.stderr) == (1, "", True), result.stderr
+        assert result.stderr.count("\n") == 1
+
+
 # --- The model against the table ----------------------------------------------------------------------
 
 SOCIAL = ("table", "diff", "--model", "keygraph_examples.social:graph")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import strawberry
@@ -94,6 +95,8 @@ class GraphSchema(strawberry.Schema):
     """A Strawberry schema that knows its graph."""
 
     graph: Graph
+    remade: Callable[[Graph], GraphSchema]
+    """Makes the schema of another graph with the same further fields and options."""
     is_subgraph = False
     """Whether an Apollo Federation router can include it in a supergraph."""
 
@@ -192,6 +195,7 @@ class GraphTypes:
         live: bool = False,
     ) -> GraphSchema:
         """Returns the schema, as `build_schema` does."""
+        extensions = tuple(extensions)
         root = object_type("Query", "Everything that can be read.")
         add_fields(root, self.root)
         if query is not None:
@@ -214,6 +218,14 @@ class GraphTypes:
             config=StrawberryConfig(scalar_map=SCALAR_MAP),
         )
         schema.graph = self._graph
+        schema.remade = partial(
+            build_schema,
+            query=query,
+            mutation=mutation,
+            extensions=extensions,
+            federation=federation,
+            live=live,
+        )
         # Tools such as GraphiQL list the types in the order in which introspection has them.
         named = core_schema(schema).type_map
         core_schema(schema).type_map = dict(sorted(named.items()))

@@ -19,7 +19,7 @@ from keygraph.changes.following import FollowOptions, Progress, StreamWorker
 from keygraph.graph import Graph
 from keygraph_server.jobs.effects import open_change_effects, refuse_without_effect
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
@@ -61,7 +61,7 @@ def follow(
     """
     settings = read_settings(model=model, store=store, fan_out=fan_out)
     configure_logging(settings)
-    graph = load_model(settings.model).graph
+    graph = configured_model(settings).graph
     refuse_without_effect(settings, graph)
     with _metrics_folder(settings) as folder:
         asyncio.run(_follow(settings, graph, FollowOptions(lease, poll), folder))

@@ -24,7 +24,7 @@ from keygraph.graph import Graph
 from keygraph_server.jobs.effects import open_change_effects, refuse_without_effect
 from keygraph_server.lambdas.handler import IN_LAMBDA
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import load_model
+from keygraph_server.models import configured_model
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
 
@@ -52,7 +52,7 @@ class ChangesHandler:
         if self._started is None:
             settings = read_settings()
             configure_logging(settings)
-            graph = load_model(settings.model).graph
+            graph = configured_model(settings).graph
             refuse_without_effect(settings, graph)
             self._started = graph, self._runner.run(self._open(settings, graph))
         return self._started
