@@ -37,9 +37,9 @@ from keygraph_server.http.readiness import Readiness
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, configured_model, printed
 from keygraph_server.playground import PageSettings, data_routes, playground_routes
+from keygraph_server.playground.examples import examples_of
 from keygraph_server.prices import prices_in_use
 from keygraph_server.processes.streams import queue_streams
-from keygraph_server.queries import examples_of
 from keygraph_server.services import configured_service, open_live_queries
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store

@@ -53,7 +53,7 @@ _COMMANDS = {
     ),
     "follow": (
         "commands.follow:follow",
-        'Read the stream of the table, and keep the values that the model declares with kept="stream".',
+        'Read the stream of the table: keep the values that the model declares with kept="stream", and hand the changes on.',
     ),
     "backfill": (
         "commands.whole_table.backfill:backfill",

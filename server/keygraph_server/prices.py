@@ -1,6 +1,7 @@
 """DynamoDB's on-demand prices, so that the console and the docs name one and the same: USD, Standard table class.
 
-From AWS's public price list of `AmazonDynamoDB`, as published on `DATE`. Prices change: `KEYGRAPH_PRICES` replaces them.
+As public copies of AWS's price list of `AmazonDynamoDB` have them, of `DATE` at the latest. Prices change:
+`KEYGRAPH_PRICES` replaces them.
 """
 
 from __future__ import annotations

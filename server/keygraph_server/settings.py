@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationError, field_validator
 
-from keygraph.changes.fan_out import check_fan_out
 from keygraph.declare.docstrings import member_docstrings
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph.engines.open import check_address, is_endpoint, shown_address
@@ -81,6 +80,8 @@ def _checked_by(check: Callable[[str], object]) -> AfterValidator:
 
 
 def _checked_fan_out(address: SecretStr) -> SecretStr:
+    from keygraph.changes.fan_out import check_fan_out  # only who hands changes on needs it
+
     check_fan_out(address.get_secret_value())
     return address
 
@@ -111,7 +112,7 @@ def _index_names(text: str) -> dict[str, str]:
     pairs = [pair.strip() for pair in text.split(",") if pair.strip()]
     wrong = [pair for pair in pairs if not re.fullmatch(r"[^=]+=[a-zA-Z0-9_.-]{3,255}", pair)]
     if wrong:
-        raise ValueError(f"{wrong[0]!r} is not an index and its name, such as GSI1=orders-by-customer")
+        raise ValueError(f"{wrong[0]!r} is not an index and its name, such as ByDate=calls-by-date")
     return dict(pair.split("=") for pair in pairs)
 
 
@@ -142,7 +143,7 @@ class _ServingSettings(BaseModel):
     table: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9_.-]{3,255}$")
     """The name of the table, if it is another than the model's: each environment has its own."""
     indexes: Annotated[str, _checked_by(_index_names)] | None = None
-    """The names of indexes that are other than the model's, separated by commas: `GSI1=orders-by-customer,GSI2=by-status`."""
+    """The names of indexes that are other than the model's, separated by commas: `ByDate=calls-by-date,ByName=calls-by-name`."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = Field(default=8000, ge=0, le=65535)

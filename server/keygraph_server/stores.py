@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from keygraph import Graph, StoreError, open_store
-from keygraph.changes.fan_out import fan_out_client
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import CreateTable, DescribeTable, Store
 from keygraph.dynamo.table import Table
@@ -55,6 +54,8 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
 def configured_fan_out(address: SecretStr) -> Redis:
     """The client of the fan-out, for use with `async with`. Raises CommandError without its library, or for an option
     that it does not know."""
+    from keygraph.changes.fan_out import fan_out_client  # only who hands changes on needs it
+
     try:
         return fan_out_client(address.get_secret_value())
     except ModuleNotFoundError:

@@ -265,7 +265,13 @@ class TestStart:
                 }
         # Without these, there is nothing.
         needed = {"copy --to"}
-        others = {"explain --operation", "explain --variables", "load --sample", "schema --check"}
+        others = {
+            "explain --operation",
+            "explain --variables",
+            "follow --fan-out",
+            "load --sample",
+            "schema --check",
+        }
         others |= {f"{name} --explain" for name in ("backfill", "summarize", "verify")}
         assert silent == needed | others
 

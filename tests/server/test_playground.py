@@ -30,8 +30,8 @@ from keygraph_server.playground.assets import (
     install_assets,
     read_manifest,
 )
+from keygraph_server.playground.examples import ExampleOperation
 from keygraph_server.playground.page import CDN, LOCAL, render_page
-from keygraph_server.queries import ExampleOperation
 from tests.server.chromium import Page, needs_assets, needs_chromium, open_page
 from tests.server.serving import served
 

@@ -131,7 +131,7 @@ def test_cloudformation_has_the_time_to_live(tmp_path: Path, monkeypatch: pytest
         ("GSI1=GSI2", "KEYGRAPH_INDEXES cannot be used: two indexes would have one name. Give each its own."),
         (
             "GSI1",
-            "KEYGRAPH_INDEXES cannot be used: 'GSI1' is not an index and its name, such as GSI1=orders-by-customer. "
+            "KEYGRAPH_INDEXES cannot be used: 'GSI1' is not an index and its name, such as ByDate=calls-by-date. "
             "See docs/settings.md for valid values.",
         ),
     ],

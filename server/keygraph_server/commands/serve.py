@@ -32,13 +32,13 @@ from keygraph_server.listening import address_of, answered_hosts, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, configured_model
 from keygraph_server.options import ModelOption, StoreOption, WithSettings
+from keygraph_server.playground.examples import queries_to_try
 from keygraph_server.processes import MOST_WORKERS
 from keygraph_server.processes.collection import keeping_all
 from keygraph_server.processes.process import allow_open_files, begin_serving, terminals
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.streams import queue_streams, write_alone
 from keygraph_server.processes.workers import Workers
-from keygraph_server.queries import queries_to_try
 from keygraph_server.settings import PREFIX, Settings, environment_name, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
 from keygraph_server.uvicorn_internals import ChangeReload

@@ -1,6 +1,6 @@
 """The playground: a page to query and explore a graph, served by the server itself.
 
-GraphiQL is its editor. Around it are examples with values of the table (`queries`, `values`), the cost of a query, the
+GraphiQL is its editor. Around it are examples with values of the table (`examples`, `values`), the cost of a query, the
 answer as a picture of nodes and edges, the model as a diagram, and the table with its raw items. `page` serves the page,
 `data` its data beside GraphQL, `items` its pages of raw items, `assets` pins third-party browser files. The scripts are in `static`, one for each view.
 """

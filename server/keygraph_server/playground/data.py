@@ -32,9 +32,9 @@ from keygraph_resolvers.schema.visible import VisibleSchemas
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.requests import check_body_type, read_json, request_headers
 from keygraph_server.models import Model
+from keygraph_server.playground.examples import examples_of, nothing_known
 from keygraph_server.playground.items import read_items
 from keygraph_server.playground.values import TableValues
-from keygraph_server.queries import examples_of, nothing_known
 
 if TYPE_CHECKING:
     from keygraph.lists.describe_types import DescribedPath

@@ -17,8 +17,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keygraph_server.playground.assets import ASSETS_FOLDER, Asset, holds_all_assets, read_manifest
+from keygraph_server.playground.examples import ExampleOperation
 from keygraph_server.prices import PricesInUse
-from keygraph_server.queries import ExampleOperation
 
 _HERE = Path(__file__).parent
 CDN = "https://cdn.jsdelivr.net/npm"

@@ -8,7 +8,7 @@ from pathlib import Path
 from graphql import build_schema, parse, validate
 
 from keygraph_server.models import load_model
-from keygraph_server.queries import examples_of, queries_to_try, written_examples
+from keygraph_server.playground.examples import examples_of, queries_to_try, written_examples
 from tests.server.library import MODEL
 
 WRITTEN = """\
