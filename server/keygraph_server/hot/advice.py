@@ -145,7 +145,8 @@ class Adviser:
         call = ", ".join([*templates, f"shards={shards}"])
         if keys.index is None:
             return f"@{record.kind}({call})  # {record.name}"
-        return f"{self._names.get(keys.index, keys.index.name)}({call})  # on {record.name}"
+        declared = keys.index.declared or keys.index
+        return f"{self._names.get(declared, declared.name)}({call})  # on {record.name}"
 
     def _of_fields(self, totals: Totals) -> Iterator[Advice]:
         least = totals.units * _MUCH
@@ -160,7 +161,7 @@ class Adviser:
                         cost.units,
                         f"{share} are spent on counting {name}. A count on {path.owner.name}, kept with each mutation of a "
                         f"{' or '.join(record.name for record in path.records)}, answers totalCount without arguments and saves "
-                        f"them, and {cost.requests:,.1f} requests per second. `keygraph verify --count` counts what is there.",
+                        f"them, and {cost.requests:,.1f} requests per second. `keygraph verify --repair --only counts --yes` counts what is there.",
                         (f'{path.name}_count: int = counts("{path.name}")  # in {path.owner.name}',),
                     )
             elif kind in ("GetItem", "BatchGetItem"):
