@@ -271,22 +271,13 @@ def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
             group, key=lambda kind: (not kind.has_equal_keys, not _is_main(kind), -len(kind.items))
         )
         taken: set[tuple[str, ...]] = set()
-        there = _with_items([kind for kind in found if kind not in group], ranked[0])
         for kind in ranked:
             ids = rows_of(kind.partition)
-            if not (kind.has_equal_keys or _is_main(kind) or there <= ids):
-                continue  # some partitions have no such item, so that it is not that of their node
             is_small = len(kind.items) < 3 and bool(words_of(kind.partition))
             if not taken or (not ids & taken and not is_small):
                 chosen.append(kind)
                 taken |= ids or {("",)}
     return [kind for kind in found if kind in chosen], [kind for kind in found if kind not in chosen]
-
-
-def _with_items(found: Iterable[ItemKind], like: ItemKind) -> set[tuple[str, ...]]:
-    """Returns the ids in the partitions of these kinds whose keys look like that of another."""
-    alike = (kind for kind in found if signature_of(kind.partition) == signature_of(like.partition))
-    return set().union(*(rows_of(kind.partition) for kind in alike))
 
 
 def _not_fields(kinds: Kinds) -> set[str]:

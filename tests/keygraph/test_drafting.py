@@ -344,14 +344,3 @@ def test_lists_of_ids(tmp_path: Path) -> None:
             '    mails: list[Ref[Mail]]\n    seen: set[Ref[Mail]] = stored("seen", whole_key=True)\n    other_ids: list[str]'
         ), text
         assert [why_not_read(graph, item) for item in (*mails, *threads)] == [None] * 9
-
-
-def test_an_item_that_some_partitions_lack_is_not_that_of_their_node(tmp_path: Path) -> None:
-    items = [
-        under("suuid#a1", "c#ABC", seen="x"),
-        under("suuid#a1", "child#suuid#b22"),
-        under("suuid#b22", "child#suuid#c333"),
-    ]
-    with drafted(table(), items, tmp_path) as (text, graph):
-        assert '@node("suuid#{suuid_id}", item=False)' in text
-        assert all(graph.recognise(item) is not None for item in items)
