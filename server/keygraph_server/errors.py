@@ -17,6 +17,7 @@ from typing import Any
 
 from keygraph import KeygraphError, ModelError
 from keygraph.codes import Code
+from keygraph_resolvers.codes import OperationCode
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C has stopped."""
@@ -46,13 +47,6 @@ class RequestCode(StrEnum):
     """The server does not accept automatic persisted queries.
 
     Send the document's text, or the id of a trusted document.
-
-    A retry gives the same error.
-    """
-    UNAUTHENTICATED = "UNAUTHENTICATED"
-    """The request's token is not valid, or the request has no token and this server needs one.
-
-    Get a new token, and send it in the `Authorization` header.
 
     A retry gives the same error.
     """
@@ -107,7 +101,7 @@ class UnauthenticatedError(RequestRefusedError):
     """A request whose token is not valid."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, 401, RequestCode.UNAUTHENTICATED)
+        super().__init__(message, 401, OperationCode.UNAUTHENTICATED)
 
 
 _LONG_WORD = re.compile(r"(\S{100})\S{200,}(\S{50})")

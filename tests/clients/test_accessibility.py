@@ -15,6 +15,7 @@ pytestmark = [needs_assets, needs_chromium]
 
 VIOLATIONS = """axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations.map(
   (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`))"""
+EDIT = "[...document.querySelectorAll('.picked button')].find((each) => each.innerText === 'Edit')"
 RUN = "document.querySelector('.graphiql-execute-button')"
 
 
@@ -60,11 +61,14 @@ def test_no_view_has_a_violation(packages: Path, shop: str, scheme: str, width: 
         click(page, ".picked > button.plain:not(.hide)")
         page.wait_for("document.querySelector('.partition')")
         assert page.evaluate(VIOLATIONS) == [], "table"
-        click(page, ".partition li button")
-        page.wait_for("document.querySelector('.picked pre')")
-        page.evaluate(
-            "[...document.querySelectorAll('.picked button')].find((each) => each.innerText === 'Edit').click()"
-        )
+        for place in range(page.evaluate("document.querySelectorAll('.partition li button').length")):
+            page.evaluate(f"document.querySelectorAll('.partition li button')[{place}].click()")
+            page.wait_for("document.querySelector('.picked pre')")
+            time.sleep(0.5)
+            # Types without an update have no such button.
+            if page.evaluate(f"!!{EDIT}"):
+                break
+        page.evaluate(f"{EDIT}.click()")
         time.sleep(0.5)
         assert page.evaluate(VIOLATIONS) == [], "an item"
         click(page, "#tab-access")

@@ -29,6 +29,8 @@ from itertools import islice
 from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
 
+import orjson
+
 from keygraph.access.claims import Claims
 from keygraph.admission import Admission, Place
 from keygraph.codes import Code
@@ -269,15 +271,18 @@ _OF_ONE = 16
 """One operation may keep this part of the memory for what it has read. It is dropped and kept again in each run."""
 _TOO_MANY = "there are as many subscriptions as there may be: {:,}, half of them for one client"
 _TOO_MUCH_MEMORY = "subscriptions need more memory than they may have: ask for smaller pages, or by a query"
-_LOST = LiveAnswer(
-    b'{"errors":[{"message":"changes were lost: subscribe again, and ask by a query for what is there now",'
-    b'"extensions":{"code":"EVENTS_LOST"}}]}',
-    is_refusal=True,
+
+
+def _last(message: str, code: str) -> LiveAnswer:
+    errors = [{"message": message, "extensions": {"code": code}}]
+    return LiveAnswer(orjson.dumps({"errors": errors}), is_refusal=True)
+
+
+_LOST = _last(
+    "changes were lost: subscribe again, and ask by a query for what is there now", OperationCode.EVENTS_LOST
 )
-_EXPIRED = LiveAnswer(
-    b'{"errors":[{"message":"the token has expired: send the subscription again with a new one",'
-    b'"extensions":{"code":"UNAUTHENTICATED"}}]}',
-    is_refusal=True,
+_EXPIRED = _last(
+    "the token has expired: send the subscription again with a new one", OperationCode.UNAUTHENTICATED
 )
 
 
