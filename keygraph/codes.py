@@ -100,6 +100,13 @@ class Code(StrEnum):
 
     A retry gives the same error.
     """
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    """The request's token is not valid or has expired, or the request has no token and this server needs one.
+
+    Get a new token, and send it in the `Authorization` header.
+
+    A retry gives the same error.
+    """
     UNAVAILABLE = "UNAVAILABLE"
     """The store cannot be reached, AWS's credentials cannot be used, or the server is overloaded.
 

@@ -67,10 +67,3 @@ class OperationCode(StrEnum):
 
     Retry after a short wait, and wait longer each time.
     """
-    UNAUTHENTICATED = "UNAUTHENTICATED"
-    """The request's token is not valid or has expired, or the request has no token and this server needs one.
-
-    Get a new token, and send it in the `Authorization` header.
-
-    A retry gives the same error.
-    """

@@ -17,7 +17,6 @@ from typing import Any
 
 from keygraph import KeygraphError, ModelError
 from keygraph.codes import Code
-from keygraph_resolvers.codes import OperationCode
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C has stopped."""
@@ -101,7 +100,7 @@ class UnauthenticatedError(RequestRefusedError):
     """A request whose token is not valid."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, 401, OperationCode.UNAUTHENTICATED)
+        super().__init__(message, 401, Code.UNAUTHENTICATED)
 
 
 _LONG_WORD = re.compile(r"(\S{100})\S{200,}(\S{50})")

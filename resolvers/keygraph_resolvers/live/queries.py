@@ -281,9 +281,7 @@ def _last(message: str, code: str) -> LiveAnswer:
 _LOST = _last(
     "changes were lost: subscribe again, and ask by a query for what is there now", OperationCode.EVENTS_LOST
 )
-_EXPIRED = _last(
-    "the token has expired: send the subscription again with a new one", OperationCode.UNAUTHENTICATED
-)
+_EXPIRED = _last("the token has expired: send the subscription again with a new one", Code.UNAUTHENTICATED)
 
 
 class LiveQueries:
