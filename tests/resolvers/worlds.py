@@ -6,6 +6,7 @@ fields, fields that stand in keys alone.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,8 +82,10 @@ def within_bound(answer: Mapping[str, Any]) -> Any:
     cost = answer["extensions"]["cost"]
     for name in ("requests", "roundTrips", "items", "readUnits"):
         assert cost["actual"][name] <= cost["bound"][name], (name, cost["requests"])
-    # What a deletion finds has no bound.
-    assert cost["actual"].get("writeUnits", 0) <= cost["bound"].get("writeUnits", MOST), cost["requests"]
+    # What a deletion finds has no bound. DynamoDB Local charges twice what DynamoDB does: tests/keygraph/test_writes.py.
+    charged = 2 if "[local" in os.environ["PYTEST_CURRENT_TEST"] else 1
+    most = charged * cost["bound"].get("writeUnits", MOST)
+    assert cost["actual"].get("writeUnits", 0) <= most, cost["requests"]
     return cost
 
 
