@@ -45,7 +45,6 @@ def environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_worker_tunes_its_collector_and_its_threads_when_it_has_started(environment: None) -> None:
     frozen = gc.get_freeze_count()
     app = app_from_environment()
-    assert gc.get_freeze_count() == frozen
     async with app.router.lifespan_context(app):
         assert gc.get_freeze_count() > frozen + 50_000
         assert gc.get_threshold() == COLLECTED_AFTER
