@@ -35,7 +35,7 @@ QUERY = """query nested($user: ID!) { user(tenantId: "acme", userId: $user) { na
   orderId orderDate status items(first: 5) { edges { quantity node { productId name price
   categories(first: 5) { nodes { categoryId name } } } } } } } } }"""
 VIEWER = {"sub": "u1", "tenant": "acme", "roles": ["customer"]}
-_TURNS, _OPERATIONS = 20, 12
+_TURNS, _OPERATIONS = 40, 12
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 WALL = [read(where={"tenant_id": viewer("tenant")})]
