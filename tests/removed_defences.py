@@ -773,7 +773,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/live/queries.py", "        del operation.reads  # they reference it: it would wait for the garbage collector\n", ""
     ),
     "test_a_slow_listener_gets_the_newest_answer_and_none_in_between": Removal(
-        f"{_RESOLVERS}/live/queries.py", "self._is_behind = True", "self._is_behind = False"
+        f"{_RESOLVERS}/live/listeners.py", "self._is_behind = True", "self._is_behind = False"
     ),
     "test_streams_have_half_of_the_connections": Removal(
         f"{_HTTP}/graphql_http.py", "streams.enter_at_once(clients=lease.clients)", "Admission(1_000, 0).enter_at_once()",

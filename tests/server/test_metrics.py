@@ -25,7 +25,7 @@ from keygraph.changes.following import Progress
 from keygraph.dynamo.traffic import Traffic
 from keygraph_resolvers import Service
 from keygraph_resolvers.live import LiveQueries
-from keygraph_resolvers.live.queries import LiveCounts
+from keygraph_resolvers.live.listeners import LiveCounts
 from keygraph_resolvers.read.meter import Memory
 from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.settings import ConnectionSettings

@@ -22,26 +22,30 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import islice
 from sys import getsizeof
-from typing import Any, NamedTuple, Protocol
-
-import orjson
+from typing import Any, Protocol
 
 from keygraph.access.claims import Claims
-from keygraph.admission import Admission, Place
+from keygraph.admission import Admission
 from keygraph.codes import Code
 from keygraph.dynamo.items import stable_text
-from keygraph.errors import KeygraphError, StoreError, StreamTrimmed, again, without_frames
+from keygraph.errors import StoreError, StreamTrimmed, again, without_frames
 from keygraph.incidents import Incident
 from keygraph.limits import LiveLimits
-from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import internal_error
-from keygraph_resolvers.live.matching import ChangedItem, OwnReads, ReadIndex
+from keygraph_resolvers.live.listeners import (
+    EXPIRED,
+    Listener,
+    LiveAnswer,
+    LiveCounts,
+    LiveLimitReached,
+    LiveOperation,
+)
+from keygraph_resolvers.live.matching import ChangedItem, ReadIndex
 from keygraph_resolvers.plan.documents import OperationRequest
 from keygraph_resolvers.read.changes import RecordChange, record_changes
 from keygraph_resolvers.read.meter import Holding
@@ -92,177 +96,6 @@ class ChangeSource(Protocol):
         missing."""
 
 
-class LiveAnswer(NamedTuple):
-    """An answer in the form that is sent."""
-
-    text: bytes
-    is_refusal: bool = False
-    """Whether nothing was executed, or nothing more will be: it has errors alone, and is the last one."""
-
-
-class Listener:
-    """Somebody who listens to an operation. `end` it in the end."""
-
-    def __init__(self, operation: _Operation, place: Place, address: str) -> None:
-        self.operation = operation
-        self.place = place
-        self.address = address
-        self.client = address or next(iter(place.clients), "")
-        self.sent = b""
-        """The hash of the last answer; empty before the first."""
-        self._waiting: asyncio.Future[LiveAnswer | None] | None = asyncio.get_running_loop().create_future()
-        """Awaited for the next answer; None while nobody waits."""
-        self._is_behind = False
-        self._waiting_answers = deque[LiveAnswer]()
-        """The answers to changes that it has not read."""
-        self._last: LiveAnswer | None = None
-        self._expires: asyncio.TimerHandle | None = None
-        self.has_ended = False
-
-    async def next(self) -> LiveAnswer | None:
-        """Waits for the next answer, and returns it; None after the last one."""
-        if self._waiting is None and not self.has_ended:
-            if self._waiting_answers:
-                next_ = self._waiting_answers.popleft()
-                self.operation.queries.hold(-len(next_.text), self.client)
-                return next_
-            self._waiting = asyncio.get_running_loop().create_future()
-            if self._is_behind:
-                self._is_behind = False
-                self.operation.need_run()
-        answer = None
-        if self._waiting is not None:
-            try:
-                answer = await self._waiting
-            finally:
-                self._waiting = None
-        if answer is None:
-            answer, self._last = self._last, None
-        return answer
-
-    def take(self, answer: LiveAnswer, digest: bytes) -> None:
-        """Gives it an answer, unless that is the one that it had last."""
-        if self.has_ended or self.sent == digest:
-            return
-        if self._waiting is None or self._waiting.done():
-            self._is_behind = True
-            return
-        self.sent = digest
-        self._waiting.set_result(answer)
-
-    def add(self, answer: LiveAnswer) -> None:
-        """Gives it an answer to a change, after those that it has not read."""
-        queries = self.operation.queries
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(answer)
-        elif len(self._waiting_answers) < queries.limits.live_events and queries.hold(
-            len(answer.text), self.client
-        ):
-            self._waiting_answers.append(answer)
-        else:
-            self.lose()
-
-    def lose(self) -> None:
-        """Ends it, because changes do not reach it."""
-        if not self.has_ended:
-            self.operation.queries.counts.lost += 1
-            self.end(_LOST)
-
-    def end(self, last: LiveAnswer | None = None) -> None:
-        """Ends it, with a last answer if there is one."""
-        if not self.has_ended:
-            self.has_ended = True
-            self._last = last
-            self.operation.queries.hold(-sum(len(each.text) for each in self._waiting_answers), self.client)
-            self._waiting_answers.clear()
-            if self._expires is not None:
-                self._expires.cancel()
-            if self._waiting is not None and not self._waiting.done():
-                self._waiting.set_result(None)
-            self.operation.leave(self)
-
-    def end_after(self, seconds: float, last: LiveAnswer) -> None:
-        """Ends it with a last answer after some seconds."""
-        self._expires = asyncio.get_running_loop().call_later(seconds, self.end, last)
-
-
-@dataclass(eq=False)
-class _Operation:
-    """An operation that some listen to."""
-
-    queries: LiveQueries
-    key: Hashable
-    request: OperationRequest
-    """What all requests for it have in common, with the viewer of the first one."""
-    size: int
-    """The bytes of its document, its variables and its viewer's claims."""
-    payer: str
-    """The client that it counts for, among those that listen."""
-    address: str
-    read: int = 0
-    """How many keys and ranges are held for it."""
-    reads: OwnReads[_Operation] = field(init=False)
-    listeners: dict[Listener, None] = field(default_factory=dict)
-    task: asyncio.Task[None] | None = None
-    """The run under way."""
-    is_due: bool = False
-    settles: bool = False
-    """Whether it runs once more after the next run, if that reads a global index."""
-    failures: int = 0
-    changes: deque[RecordChange] = field(default_factory=deque)
-    """Those that it is to be run for."""
-    timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
-    refusal: LiveLimitReached | None = None
-    """Why it is ended: it has read too much."""
-    lease: Holding | None = None
-    """The memory of its run."""
-
-    def wants_changes(self) -> bool:
-        """Returns whether it is run for changes; known after its first run."""
-        return self.reads.wanted is not None
-
-    def need_run(self) -> None:
-        """It runs as soon as there is a place."""
-        self.queries.need_run(self, is_urgent=True)
-
-    def begin(self, lease: Holding) -> None:
-        """A run begins, with this memory."""
-        self.lease, self.refusal = lease, None
-
-    def leave(self, listener: Listener) -> None:
-        """Forgets somebody who listened; the last one ends it."""
-        self.listeners.pop(listener, None)
-        self.queries.left(self, listener)
-
-    def call_later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
-        """Sets one of its timers."""
-        self.cancel(name)
-        self.timers[name] = asyncio.get_running_loop().call_later(seconds, call)
-
-    def cancel(self, name: str) -> None:
-        """Stops one of its timers."""
-        timer = self.timers.pop(name, None)
-        if timer is not None:
-            timer.cancel()
-
-
-@dataclass(slots=True)
-class LiveCounts:
-    """What has happened so far, for metrics."""
-
-    changes: int = 0
-    touched: int = 0
-    """How often a change has touched an operation."""
-    runs: int = 0
-    unchanged: int = 0
-    """Runs whose answer everybody had."""
-    refused: int = 0
-    failures: int = 0
-    """How often the changes could not be read."""
-    lost: int = 0
-    """Listeners that were ended because changes did not reach them."""
-
-
 _READ_BYTES = 400
 """The memory of a key or range that an operation has read, as measured by tracemalloc."""
 _VALUE_BYTES = 100
@@ -271,17 +104,6 @@ _OF_ONE = 16
 """One operation may keep this part of the memory for what it has read. It is dropped and kept again in each run."""
 _TOO_MANY = "there are as many subscriptions as there may be: {:,}, half of them for one client"
 _TOO_MUCH_MEMORY = "subscriptions need more memory than they may have: ask for smaller pages, or by a query"
-
-
-def _last(message: str, code: str) -> LiveAnswer:
-    errors = [{"message": message, "extensions": {"code": code}}]
-    return LiveAnswer(orjson.dumps({"errors": errors}), is_refusal=True)
-
-
-_LOST = _last(
-    "changes were lost: subscribe again, and ask by a query for what is there now", OperationCode.EVENTS_LOST
-)
-_EXPIRED = _last("the token has expired: send the subscription again with a new one", Code.UNAUTHENTICATED)
 
 
 class LiveQueries:
@@ -314,14 +136,14 @@ class LiveQueries:
         table = service.store.table
         self._later = frozenset(index.name for index in table.indexes if not index.local)
         """The global indexes."""
-        self.index: ReadIndex[_Operation] = ReadIndex(table)
+        self.index: ReadIndex[LiveOperation] = ReadIndex(table)
         self._places = Admission(self.limits.live_operations, 0)
-        self._operations: dict[Hashable, _Operation] = {}
+        self._operations: dict[Hashable, LiveOperation] = {}
         self._texts = 0
         """The bytes of their documents and variables, and of the changes that wait."""
         self._held_of = Counter[str]()
         """The bytes that count for each client."""
-        self._due: dict[str, deque[_Operation]] = {}
+        self._due: dict[str, deque[LiveOperation]] = {}
         """What is to run, by the client that it counts for; they are in turn."""
         self._running = Counter[str]()
         self._gathering: asyncio.TimerHandle | None = None
@@ -379,11 +201,11 @@ class LiveQueries:
         operation.listeners[listener] = None
         left = self._seconds_left(request.viewer)
         if left is not None:
-            listener.end_after(max(0.0, left), _EXPIRED)
+            listener.end_after(max(0.0, left), EXPIRED)
         self.need_run(operation, is_urgent=True)
         return listener
 
-    def _operation_of(self, request: OperationRequest, client: str, address: str) -> _Operation:
+    def _operation_of(self, request: OperationRequest, client: str, address: str) -> LiveOperation:
         """Returns the operation of a request. Raises LiveLimitReached if a new one takes too much memory."""
         key, size = _key_of(request)
         operation = self._operations.get(key)
@@ -398,13 +220,13 @@ class LiveQueries:
                 viewer=request.viewer,
                 context=request.context,
             )
-            operation = self._operations[key] = _Operation(self, key, common, size, client, address)
+            operation = self._operations[key] = LiveOperation(self, key, common, size, client, address)
             operation.reads = self.index.of(operation, partial(self._counted, operation))
             self._texts += size
             self._hold(client, size)
         return operation
 
-    def left(self, operation: _Operation, listener: Listener) -> None:
+    def left(self, operation: LiveOperation, listener: Listener) -> None:
         """Called when a listener has left its operation."""
         self._places.leave(listener.place)
         if operation.listeners or self._operations.get(operation.key) is not operation:
@@ -464,7 +286,7 @@ class LiveQueries:
         most = self.limits.live_memory
         return self.held + more > most or (bool(client) and self._held_of[client] + more > most // 2)
 
-    def _counted(self, operation: _Operation, number: int) -> None:
+    def _counted(self, operation: LiveOperation, number: int) -> None:
         """Counts the reads of an operation, and ends it if it reads too much."""
         self._hold(operation.payer, _READ_BYTES * number)
         operation.read += number
@@ -473,7 +295,7 @@ class LiveQueries:
             if own > self.limits.live_memory // _OF_ONE or self._is_too_much(operation.payer):
                 operation.lease.refusal = operation.refusal = LiveLimitReached(_TOO_MUCH_MEMORY)
 
-    def _choose_payer(self, operation: _Operation) -> None:
+    def _choose_payer(self, operation: LiveOperation) -> None:
         """Lets an operation count for the client among its listeners that holds least: nobody can slow it down for others."""
         if len(operation.listeners) > 1:
             some = islice(operation.listeners, _LOOKED_AT)
@@ -556,7 +378,7 @@ class LiveQueries:
                         counts.touched += 1
                         self._add(operation, each)
 
-    def _add(self, operation: _Operation, change: RecordChange) -> None:
+    def _add(self, operation: LiveOperation, change: RecordChange) -> None:
         """Lets an operation run for a change, after those that it has not been run for."""
         if len(operation.changes) >= self.limits.live_events or not (change.waits or self.hold(change.size)):
             _lose(operation)
@@ -581,7 +403,7 @@ class LiveQueries:
 
     # --- The runs -------------------------------------------------------------------------------------
 
-    def need_run(self, operation: _Operation, *, is_urgent: bool = False, settles: bool = True) -> None:
+    def need_run(self, operation: LiveOperation, *, is_urgent: bool = False, settles: bool = True) -> None:
         """Lets an operation run, soon, or with others that the next changes touch."""
         operation.settles |= settles
         if not operation.is_due:
@@ -615,7 +437,7 @@ class LiveQueries:
                 operation.task = asyncio.create_task(self._run(operation, payer))
                 operation.task.add_done_callback(partial(self._ended, operation, payer))
 
-    async def _run(self, operation: _Operation, payer: str) -> None:
+    async def _run(self, operation: LiveOperation, payer: str) -> None:
         """Runs an operation once, or for changes, and sends its answers."""
         operation.cancel(_AGAIN)
         settles, operation.settles = operation.settles, False
@@ -635,7 +457,7 @@ class LiveQueries:
                 "settle", self._settle, partial(self.need_run, operation, is_urgent=True, settles=False)
             )
 
-    async def _run_changes(self, operation: _Operation, payer: str) -> None:
+    async def _run_changes(self, operation: LiveOperation, payer: str) -> None:
         """Runs an operation for some of the changes that it wants, in their order."""
         for _ in range(min(len(operation.changes), _CHANGES_AT_ONCE)):
             turn = rounds().enter_if_over(payer)
@@ -661,7 +483,7 @@ class LiveQueries:
                 return
         operation.is_due |= bool(operation.changes)
 
-    def _failed(self, operation: _Operation, response: dict[str, Any]) -> bool:
+    def _failed(self, operation: LiveOperation, response: dict[str, Any]) -> bool:
         """Returns whether an operation cannot be answered at the moment; it runs again then, after a pause."""
         codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
         operation.failures = operation.failures + 1 if codes & _AT_THE_MOMENT else 0
@@ -670,7 +492,7 @@ class LiveQueries:
             operation.call_later(_AGAIN, pause, operation.need_run)
         return bool(operation.failures)
 
-    def _ended(self, operation: _Operation, payer: str, _: object) -> None:
+    def _ended(self, operation: LiveOperation, payer: str, _: object) -> None:
         """A run has ended, or was canceled, perhaps before it began."""
         self._running[payer] -= 1
         if not self._running[payer]:
@@ -687,7 +509,7 @@ class LiveQueries:
             self._start()
 
     async def _answer(
-        self, operation: _Operation, change: RecordChange | None = None
+        self, operation: LiveOperation, change: RecordChange | None = None
     ) -> tuple[dict[str, Any], bytes]:
         """Returns the response of an operation, and the text that is sent."""
         try:
@@ -699,7 +521,7 @@ class LiveQueries:
             return response, await self._written(response)
 
     async def _response(
-        self, operation: _Operation, lease: Holding, change: RecordChange | None
+        self, operation: LiveOperation, lease: Holding, change: RecordChange | None
     ) -> dict[str, Any]:
         self.counts.runs += 1
         if change is None:
@@ -726,7 +548,7 @@ class LiveQueries:
             return operation.refusal.response
         return response
 
-    async def _send(self, operation: _Operation, answer: LiveAnswer) -> None:
+    async def _send(self, operation: LiveOperation, answer: LiveAnswer) -> None:
         """Gives an answer to all who do not have it, and a refusal as the last one, in turns with others."""
         digest = sha256(answer.text).digest()
         is_new = False
@@ -743,20 +565,9 @@ class LiveQueries:
         self.counts.unchanged += not is_new
 
 
-def _lose(operation: _Operation) -> None:
+def _lose(operation: LiveOperation) -> None:
     for listener in [*operation.listeners]:
         listener.lose()
-
-
-class LiveLimitReached(KeygraphError):
-    """There are as many live operations as there may be."""
-
-    code = OperationCode.LIVE_LIMIT
-
-    @property
-    def response(self) -> dict[str, Any]:
-        """The answer that it becomes."""
-        return {"errors": [{"message": str(self), "extensions": {"code": self.code}}]}
 
 
 def _key_of(request: OperationRequest) -> tuple[Hashable, int]:
