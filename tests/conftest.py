@@ -62,12 +62,13 @@ MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--short`, which is `make test`, and `--require-local`, for runs whose point is DynamoDB Local."""
+    """`--short`, which is `make test`; `--rest`, for who has run it; `--require-local`, which wants DynamoDB Local."""
     parser.addoption(
         "--short",
         action="store_true",
         help="Leave out DynamoDB Local, moto above the engines, and tests that are marked as long.",
     )
+    parser.addoption("--rest", action="store_true", help="Leave out the tests that `--short` runs.")
     parser.addoption(
         "--require-local",
         action="store_true",
@@ -76,29 +77,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The markers by which tests are left out; a short run has nothing on DynamoDB Local that it could require."""
+    """The markers by which tests are left out; a short run has neither a rest nor anything on DynamoDB Local."""
     if config.getoption("--short") and config.getoption("--require-local"):
         raise pytest.UsageError("--short leaves out the tests on DynamoDB Local that --require-local wants.")
+    if config.getoption("--short") and config.getoption("--rest"):
+        raise pytest.UsageError("--rest is what --short leaves out.")
     config.addinivalue_line("markers", "dynamodb_local: runs on DynamoDB Local")
     config.addinivalue_line("markers", "long: takes long, and is left to `make test-all`")
+
+
+def _is_above_on_moto(item: pytest.Item) -> bool:
+    return item.path not in ENGINE_TESTS and "moto" in item.nodeid
+
+
+def _is_short(item: pytest.Item) -> bool:
+    is_long = item.path.parent in LONG_FOLDERS or item.get_closest_marker("long")
+    return not (is_long or item.get_closest_marker("dynamodb_local") or _is_above_on_moto(item))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Runs what lies above the engines on moto only where it does not run on DynamoDB Local, which is exact."""
-    is_short = bool(config.getoption("--short"))
-    if not is_short and dynamodb_local.missing() is not None:
-        return
-    names = {item.nodeid for item in items}
+    names = {item.nodeid for item in items} if dynamodb_local.missing() is None else set()
 
-    def is_left_out(item: pytest.Item) -> bool:
-        is_above = item.path not in ENGINE_TESTS and "moto" in item.nodeid
-        if is_short:
-            is_long = item.path.parent in LONG_FOLDERS or item.get_closest_marker("long")
-            return is_above or bool(is_long or item.get_closest_marker("dynamodb_local"))
-        return is_above and item.nodeid.replace("moto", "local") in names
+    def is_replaced(item: pytest.Item) -> bool:
+        return _is_above_on_moto(item) and item.nodeid.replace("moto", "local") in names
 
-    left_out = [item for item in items if is_left_out(item)]
+    if config.getoption("--short"):
+        left_out = [item for item in items if not _is_short(item)]
+    elif config.getoption("--rest"):
+        left_out = [item for item in items if _is_short(item) or is_replaced(item)]
+    else:
+        left_out = [item for item in items if is_replaced(item)]
     config.hook.pytest_deselected(items=left_out)
     kept = {*items} - {*left_out}
     items[:] = [item for item in items if item in kept]
