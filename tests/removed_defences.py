@@ -791,6 +791,18 @@ REMOVALS: dict[str, Removal] = {
     "test_the_first_message_sets_no_header_of_a_gateway": Removal(
         f"{_HTTP}/sockets.py", "if options.tokens_in_messages:", "if True:"
     ),
+    "test_each_viewer_hears_what_they_see": Removal(
+        f"{_RESOLVERS}/read/changes.py", "visible = [_allowed(access, each, None) for each in images]", "pass"
+    ),
+    "test_arguments_are_compared_only_with_what_the_viewer_may_read": Removal(
+        f"{_RESOLVERS}/read/changes.py", "*(_allowed(access, image, name) for name in wanted.restricted)", "True"
+    ),
+    "test_changes_that_a_viewer_does_not_see_lose_none_of_theirs": Removal(
+        f"{_RESOLVERS}/live/queries.py", "is_visible = kind is not UNDECIDED", "is_visible = True"
+    ),
+    "test_who_reads_slowly_is_told_that_events_were_lost": Removal(
+        f"{_RESOLVERS}/live/listeners.py", "len(self._waiting_answers) < queries.limits.live_events and", "True and"
+    ),
     "test_what_becomes_hidden_is_taken_away": Removal(
         f"{_RESOLVERS}/live/queries.py", "viewer=first.viewer,", "viewer={},"
     ),

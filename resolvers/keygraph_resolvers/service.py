@@ -138,6 +138,7 @@ class Service:
                 run.meter.store = RecordingStore(run.meter.store, request.reads)
                 run.wants_changes = request.reads.add_changes
             run.change = request.change
+            run.access = request.access or run.access
             run.middleware = None if hooks is None else hooks.middleware
             observation.plan, observation.meter = plan, run.meter
             if not plan.writes:

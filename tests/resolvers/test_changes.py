@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Many, Table, edge, node, read, viewer
+from keygraph import ID, Graph, Index, Many, Table, edge, node, read, stored, viewer
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, Query, Request
 from keygraph.dynamo.streams import StreamRecord
@@ -27,7 +27,8 @@ from tests.resolvers.worlds import shop_items
 pytestmark = pytest.mark.timeout(60)
 
 TABLES = int(os.environ.get("KEYGRAPH_TEST_TABLES", "6"))
-TABLE = Table("Club", partition_key="PK", sort_key="SK")
+by_place, by_giver = Index("ByPlace", "PK1", "SK1"), Index("ByGiver", "PK2", "SK2")
+TABLE = Table("Club", partition_key="PK", sort_key="SK", indexes=[by_place, by_giver])
 ORDER = "kind old { orderId status } new { orderId status customer { name } }"
 PEOPLE = "subscription { personChanged { kind old { name email } new { name email } } }"
 
@@ -190,7 +191,21 @@ class Likes:
     since: int = field(default=0)
 
 
-club = Graph(TABLE, Person, Membership, Group, Likes)
+@node(
+    "GIFT#{gift_id}",
+    by_place("PLACE#{place}", "{gift_id}"),
+    by_giver("{giver}", "{gift_id}"),
+    access=[read(where={"is_open": True}), read(where={"giver": viewer("group")})],
+)
+class Gift:
+    gift_id: ID
+    is_open: bool
+    place: str = stored(access=[read(role="all")])
+    giver: Group = stored(access=[read(where={"giver": viewer("group")}), read(role="all")])
+    note: str | None = None
+
+
+club = Graph(TABLE, Person, Membership, Group, Likes, Gift)
 
 
 def person(owner: str, name: str, **more: Any) -> Item:
@@ -249,6 +264,74 @@ async def test_an_edge_in_two_items_is_one_event(members: Live) -> None:
     assert [await change_of(everybody) for _ in range(2)] == [created[0], created[2]]
     assert await change_of(one) == created[0]
     assert await change_of(other) == await change_of(narrowed) == created[1]
+
+
+def gift(place: str, giver: str, **more: Any) -> Item:
+    keys = {
+        "PK": "GIFT#1",
+        "SK": "GIFT#1",
+        "PK1": f"PLACE#{place}",
+        "SK1": "1",
+        "PK2": f"GROUP#{giver}",
+        "SK2": "1",
+    }
+    return {**keys, "gift_id": "1", "place": place, "giver_id": giver, "is_open": True, **more}
+
+
+async def test_arguments_are_compared_only_with_what_the_viewer_may_read(members: Live) -> None:
+    """Before and after: who sees the former giver does not learn the new one by listening to it."""
+    store = members.service.store
+    of_giver = 'subscription {{ giftChanged(giverId: "{}") {{ kind old {{ note }} new {{ note }} }} }}'
+    everybody = {"roles": ["all"]}
+    own, others, all_of_b, wanted = [
+        await hear(members, of_giver.format(giver), viewer=claims)
+        for giver, claims in (
+            ("a", {"group": "a"}),
+            ("b", {"group": "a"}),
+            ("b", everybody),
+            ("b", {"group": "b"}),
+        )
+    ]
+    at_home = 'subscription { giftChanged(place: "home") { kind new { note } } }'
+    placed = await hear(members, at_home, viewer=everybody)
+    [refused] = (await answer_of(await members.listen(at_home, viewer={"group": "a"})))["errors"]
+    assert refused["extensions"]["code"] == "FORBIDDEN"
+    await store.send(BatchWrite(puts=(gift("home", "a"),)))
+    await store.send(BatchWrite(puts=(gift("home", "b", note="x"),)))
+    await store.send(BatchWrite(puts=(gift("home", "b", note="y"),)))
+    notes = [{"note": each} for each in (None, "x", "y")]
+    assert [await change_of(own) for _ in range(2)] == [
+        {"kind": "CREATED", "old": None, "new": notes[0]},
+        {"kind": "UPDATED", "old": notes[0], "new": notes[1]},
+    ]
+    for each in (all_of_b, wanted):
+        assert await change_of(each) == {"kind": "UPDATED", "old": notes[0], "new": notes[1]}
+        assert await change_of(each) == {"kind": "UPDATED", "old": notes[1], "new": notes[2]}
+    assert [(await change_of(placed))["new"] for _ in notes] == notes
+    assert not others._waiting_answers
+
+
+@pytest.mark.parametrize("hidden", ["by the record", "in a field", "by another item"])
+async def test_changes_that_a_viewer_does_not_see_lose_none_of_theirs(
+    make_store: MakeStore, hidden: str
+) -> None:
+    """The end of a subscription would tell that there were many."""
+    items = [person("ann", "A"), gift("home", "a")]
+    async with live_over(club, await make_store(TABLE), items, live_events=3) as live:
+        gifts, claims = "subscription { giftChanged { new { note } } }", {"sub": "x", "group": "b"}
+        one, document = (items[0], PEOPLE) if hidden == "by another item" else (items[1], gifts)
+        listener = await hear(live, document, viewer=claims)
+        closed = {"is_open": hidden != "by the record"}
+        for number in range(20):
+            old, new = (
+                {**one, **closed, "place": f"{each}", "name": f"{each}"} for each in (number, number + 1)
+            )
+            key = str(one["PK"]), str(one["SK"])
+            live.queries.changed([StreamRecord(key, old, new, f"{number:03d}", 0.0)])
+        await until(lambda: not listener.operation.changes and listener.operation.task is None)
+        assert not listener.has_ended
+        assert not listener._waiting_answers
+        assert live.queries.held == listener.operation.size
 
 
 def test_names_in_the_schema_are_the_models_own() -> None:

@@ -18,6 +18,7 @@ from keygraph.admission import Place
 from keygraph.codes import Code
 from keygraph.errors import KeygraphError
 from keygraph.limits import LiveLimits
+from keygraph.model.permissions import Permissions
 from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.live.matching import OwnReads
 from keygraph_resolvers.plan.documents import OperationRequest
@@ -169,6 +170,14 @@ class Listener:
         self._expires = asyncio.get_running_loop().call_later(seconds, self.end, last)
 
 
+class WaitingChange(NamedTuple):
+    """A change for which an operation is to be run."""
+
+    change: RecordChange
+    is_visible: bool
+    """Whether the viewer sees it; if not, other items decide that."""
+
+
 @dataclass(eq=False)
 class LiveOperation:
     """An operation that some listen to."""
@@ -192,8 +201,12 @@ class LiveOperation:
     settles: bool = False
     """Whether it runs once more after the next run, if that reads a global index."""
     failures: int = 0
-    changes: deque[RecordChange] = field(default_factory=deque)
+    changes: deque[WaitingChange] = field(default_factory=deque)
     """Those that it is to be run for."""
+    visible: int = 0
+    """How many of them the viewer sees for sure."""
+    access: Permissions | None = None
+    """The viewer's permissions, by what is known without reading other items; None if there are no rules."""
     timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
     refusal: LiveLimitReached | None = None
     """Why it is ended: it has read too much."""

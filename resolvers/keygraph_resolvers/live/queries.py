@@ -28,13 +28,14 @@ from itertools import islice
 from sys import getsizeof
 from typing import Any, Protocol
 
-from keygraph.access.claims import Claims
+from keygraph.access.claims import Claims, Viewer
 from keygraph.admission import Admission
 from keygraph.codes import Code
 from keygraph.dynamo.items import stable_text
 from keygraph.errors import StoreError, StreamTrimmed, again, without_frames
 from keygraph.incidents import Incident
 from keygraph.limits import LiveLimits
+from keygraph.model.permissions import Permissions
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import internal_error
 from keygraph_resolvers.live.listeners import (
@@ -44,11 +45,13 @@ from keygraph_resolvers.live.listeners import (
     LiveCounts,
     LiveLimitReached,
     LiveOperation,
+    WaitingChange,
 )
 from keygraph_resolvers.live.matching import ChangedItem, ReadIndex
 from keygraph_resolvers.plan.documents import OperationRequest
-from keygraph_resolvers.read.changes import RecordChange, record_changes
+from keygraph_resolvers.read.changes import UNDECIDED, RecordChange, record_changes, visible_kind
 from keygraph_resolvers.read.meter import Holding
+from keygraph_resolvers.read.run import ReadTime
 from keygraph_resolvers.service import Service
 
 _log = logging.getLogger(__name__)
@@ -73,6 +76,10 @@ _AGAIN = "again"
 """The timer of an operation that could not be answered."""
 _CHANGES_AT_ONCE = 20
 """After so many changes, another operation has its turn."""
+_BATCH_SECONDS = 1.0
+"""So long, at most, what other items decide holds for the changes after it."""
+_WAITING_BYTES = 72
+"""The memory of a change that waits, for each operation."""
 _FOREVER = 1_000_000.0
 """Timers of the system refuse a time that is much longer."""
 
@@ -237,7 +244,7 @@ class LiveQueries:
         self._texts -= operation.size
         self._hold(operation.payer, -operation.size)
         while operation.changes:
-            self._done(operation.changes.popleft())
+            self._next_change(operation)
         for name in [*operation.timers]:
             operation.cancel(name)
         if operation.task is not None and operation.task is not asyncio.current_task():
@@ -300,7 +307,7 @@ class LiveQueries:
         if len(operation.listeners) > 1:
             some = islice(operation.listeners, _LOOKED_AT)
             chosen = min(some, key=lambda each: self._held_of[each.client])
-            size = operation.size + _READ_BYTES * operation.read
+            size = operation.size + _READ_BYTES * operation.read + _WAITING_BYTES * len(operation.changes)
             self._hold(operation.payer, -size)
             operation.payer, operation.address = chosen.client, chosen.address
             self._hold(operation.payer, size)
@@ -379,16 +386,45 @@ class LiveQueries:
                         self._add(operation, each)
 
     def _add(self, operation: LiveOperation, change: RecordChange) -> None:
-        """Lets an operation run for a change, after those that it has not been run for."""
-        if len(operation.changes) >= self.limits.live_events or not (change.waits or self.hold(change.size)):
+        """Lets an operation run for a change, after those that it has not been run for, unless its viewer sees nothing of
+        it: an operation ends because of what its viewer sees."""
+        wanted = operation.reads.wanted
+        kind = None if wanted is None else visible_kind(operation.access, change, wanted)
+        if kind is None:
+            return
+        is_visible = kind is not UNDECIDED
+        if (is_visible and operation.visible >= self.limits.live_events) or not self._hold_change(
+            operation, change
+        ):
             _lose(operation)
             return
         change.waits += 1
-        operation.changes.append(change)
+        operation.visible += is_visible
+        operation.changes.append(WaitingChange(change, is_visible))
         if _AGAIN not in operation.timers:
             self.need_run(operation)
 
-    def _done(self, change: RecordChange) -> None:
+    def _access_of(self, operation: LiveOperation) -> Permissions | None:
+        """Returns the permissions of an operation's viewer, without what other items decide."""
+        graph = self._service.schema.graph
+        if not graph.has_access_rules:
+            return None
+        return Permissions(Viewer(operation.request.viewer or {}), ReadTime(graph).is_there)
+
+    def _hold_change(self, operation: LiveOperation, change: RecordChange) -> bool:
+        """Keeps a change for an operation. Returns False if there is no room."""
+        if not self.hold(_WAITING_BYTES, operation.payer):
+            return False
+        if change.waits or self.hold(change.size):
+            return True
+        self.hold(-_WAITING_BYTES, operation.payer)
+        return False
+
+    def _next_change(self, operation: LiveOperation) -> None:
+        """Forgets the change that an operation has been run for."""
+        change, is_visible = operation.changes.popleft()
+        operation.visible -= is_visible
+        self.hold(-_WAITING_BYTES, operation.payer)
         change.waits -= 1
         if not change.waits:
             self.hold(-change.size)
@@ -447,10 +483,12 @@ class LiveQueries:
         turn = rounds().enter_if_over(payer)
         if turn is not None:
             await turn
+        operation.access = self._access_of(operation)
         response, text = await self._answer(operation)
         self._failed(operation, response)
         if operation.wants_changes():
             return
+        operation.access = None
         await self._send(operation, LiveAnswer(text, is_refusal="data" not in response))
         if settles and self._settle and operation.listeners and operation.reads.uses(self._later):
             operation.call_later(
@@ -458,17 +496,29 @@ class LiveQueries:
             )
 
     async def _run_changes(self, operation: LiveOperation, payer: str) -> None:
-        """Runs an operation for some of the changes that it wants, in their order."""
-        for _ in range(min(len(operation.changes), _CHANGES_AT_ONCE)):
+        """Runs an operation for some of the changes that it wants, in their order.
+
+        What other items decide is read once for all of them, after they were made.
+        """
+        wanted, access = operation.reads.wanted, self._access_of(operation)
+        left, ends = _CHANGES_AT_ONCE, time.monotonic() + _BATCH_SECONDS
+        for _ in range(len(operation.changes)):
             turn = rounds().enter_if_over(payer)
             if turn is not None:
                 await turn
-            response, text = await self._answer(operation, operation.changes[0])
+            if wanted is None or not operation.changes or not left or time.monotonic() > ends:
+                break
+            change = operation.changes[0].change
+            if visible_kind(access, change, wanted) is None:
+                self._next_change(operation)
+                continue
+            left -= 1
+            response, text = await self._answer(operation, change, access)
             if self._failed(operation, response) and operation.failures < _UNSENT_FAILURES:
                 return
             operation.cancel(_AGAIN)
             operation.failures = 0
-            self._done(operation.changes.popleft())
+            self._next_change(operation)
             if "errors" not in response and not any(response["data"].values()):
                 continue  # the viewer sees nothing of it
             answer = LiveAnswer(text, is_refusal="data" not in response)
@@ -509,19 +559,26 @@ class LiveQueries:
             self._start()
 
     async def _answer(
-        self, operation: LiveOperation, change: RecordChange | None = None
+        self,
+        operation: LiveOperation,
+        change: RecordChange | None = None,
+        access: Permissions | None = None,
     ) -> tuple[dict[str, Any], bytes]:
         """Returns the response of an operation, and the text that is sent."""
         try:
             with self._service.memory.holding(operation.address) as lease:
-                response = await self._response(operation, lease, change)
+                response = await self._response(operation, lease, change, access)
                 return response, await self._written(response)
         except Exception as error:
             response = {"data": None, "errors": [internal_error(error)]}
             return response, await self._written(response)
 
     async def _response(
-        self, operation: LiveOperation, lease: Holding, change: RecordChange | None
+        self,
+        operation: LiveOperation,
+        lease: Holding,
+        change: RecordChange | None,
+        access: Permissions | None,
     ) -> dict[str, Any]:
         self.counts.runs += 1
         if change is None:
@@ -537,6 +594,7 @@ class LiveQueries:
             holding=lease,
             reads=operation.reads if change is None else None,
             change=change,
+            access=access,
         )
         operation.begin(lease)
         try:

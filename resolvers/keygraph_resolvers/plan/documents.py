@@ -35,6 +35,7 @@ from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.kept import SizedCache
 from keygraph.limits import Limits
+from keygraph.model.permissions import Permissions
 from keygraph_resolvers.codes import OperationCode
 from keygraph_resolvers.errors import NotAQuery, bare, public_error
 from keygraph_resolvers.plan.bound import Bound
@@ -126,6 +127,8 @@ class OperationRequest:
     """Takes what it reads. It is then a run of a live operation, and subscriptions may be executed."""
     change: RecordChange | None = None
     """The change for which a subscription to changes is answered. What it reads is not recorded."""
+    access: Permissions | None = None
+    """The viewer's permissions, if others use them too: what other items decide is then read once."""
     observation: Observation = field(default_factory=Observation)
     clients: tuple[str, ...] = field(init=False)
     """The names of whoever has sent it: its address, and the viewer."""

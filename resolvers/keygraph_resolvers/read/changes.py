@@ -1,19 +1,27 @@
-"""Changes of records: what an operation wants to hear of, and what a change of an item is to the model."""
+"""Changes of records: what an operation wants to hear of, what a change of an item is to the model, and to a viewer."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import NamedTuple, TypeAlias
 
 from keygraph.dynamo.items import Item, item_size
+from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
-from keygraph.model.records import RecordType
+from keygraph.model.permissions import KnownRecord, Permissions, restricted_name
+from keygraph.model.records import End, RecordType
 from keygraph.writing.sending.idempotency import is_own
 
 _log = logging.getLogger(__name__)
+
+CREATED, UPDATED, DELETED = "CREATED", "UPDATED", "DELETED"
+UNDECIDED = "UNDECIDED"
+"""Other items decide what a change is to a viewer."""
+Texts: TypeAlias = Mapping[str, str | None]
+"""The texts in the keys of a record, by slot."""
 
 
 class WantedChanges(NamedTuple):
@@ -23,8 +31,10 @@ class WantedChanges(NamedTuple):
     names: tuple[str, ...] = ()
     """The names of the slots."""
     texts: tuple[str, ...] = ()
+    restricted: tuple[str, ...] = ()
+    """The fields among them that not everybody who sees a record may read."""
 
-    def fits(self, texts: Mapping[str, str | None]) -> bool:
+    def fits(self, texts: Texts) -> bool:
         return all(texts.get(name) == text for name, text in zip(self.names, self.texts, strict=True))
 
 
@@ -32,6 +42,7 @@ class WantedChanges(NamedTuple):
 class RecordChange:
     """A change of one record. If an item becomes one of another type, that is a change of two records."""
 
+    graph: Graph
     record: RecordType
     identity: tuple[str, ...]
     old: Item | None
@@ -48,15 +59,57 @@ class RecordChange:
         return sum(item_size(item) for item in (self.old, self.new) if item is not None)
 
     @cached_property
-    def texts(self) -> list[Mapping[str, str | None]]:
-        """The texts in its keys, by slot, before and after."""
-        return [self._texts(item) for item in (self.old, self.new) if item is not None]
+    def images(self) -> list[KnownRecord]:
+        """The record before and after the change, without what did not exist."""
+        items = (self.old, self.new)
+        return [KnownRecord(self.record, self.identity, each) for each in items if each is not None]
 
-    def _texts(self, item: Item) -> Mapping[str, str | None]:
+    @cached_property
+    def texts(self) -> list[Texts]:
+        """The texts in the keys of its images."""
+        return [self._texts(each.item or {}) for each in self.images]
+
+    def _texts(self, item: Item) -> Texts:
         found: dict[str, str | None] = {}
         for keys in self.record.keys.values():
             found |= keys.parse(item) or {}
         return found | self.record.texts(self.identity)
+
+    @cached_property
+    def changed(self) -> Set[str]:
+        """The fields and ends whose values differ, and the methods that need one of them."""
+        record = self.record
+        old, new = (each.item or {} for each in self.images)
+        readers = {name: record.reader(field) for name, field in record.fields.items()}
+        readers |= {name: partial(_end_of, record, end) for name, end in record.ends.items()}
+        changed = {name for name, read in readers.items() if _value(read, old) != _value(read, new)}
+        methods = {
+            name
+            for name, method in record.methods.items()
+            if (changed if method.needs is None else not changed.isdisjoint(method.needs))
+        }
+        return changed | methods
+
+    @cached_property
+    def mirror(self) -> RecordChange | None:
+        """The change of the other item of a mirrored edge, if its key comes first: both are then told by it."""
+        record, items = self.record, (self.old, self.new)
+        if not record.is_mirrored:
+            return None
+        try:
+            others = [None if item is None else self.graph.counterpart(record, item) for item in items]
+        except (CorruptItem, ValueError):
+            return None
+        there = [each for each in others if each is not None]
+        if not there or there[0].identity >= self.identity:
+            return None
+        identity = there[0].identity
+        [key, *_] = self.graph.table_keys(record, identity)
+        named = dict(zip([each.name for each in self.graph.table.keys], key, strict=True))
+        old, new = (None if each is None else {**each.attributes, **named} for each in others)
+        mirror = RecordChange(self.graph, record, identity, old, new, self.at)
+        mirror.texts = [each.texts for each in there]
+        return mirror
 
 
 def record_changes(graph: Graph, old: Item | None, new: Item | None, at: float) -> Iterator[RecordChange]:
@@ -69,9 +122,87 @@ def record_changes(graph: Graph, old: Item | None, new: Item | None, at: float) 
         _log.warning("A change is skipped: the model fails with %s", type(error).__name__)
         return
     if before == after and before is not None:
-        yield RecordChange(*before, old, new, at)
+        yield RecordChange(graph, *before, old, new, at)
         return
     if before is not None:
-        yield RecordChange(*before, old, None, at)
+        yield RecordChange(graph, *before, old, None, at)
     if after is not None:
-        yield RecordChange(*after, None, new, at)
+        yield RecordChange(graph, *after, None, new, at)
+
+
+# --- What a change is to a viewer ---------------------------------------------------------------------
+
+
+def visible_kind(access: Permissions | None, change: RecordChange, wanted: WantedChanges) -> str | None:
+    """Returns what a change is to a viewer who wants these; None for nothing, `UNDECIDED` if other items decide it.
+
+    What is hidden before the change and visible after it is created, and the other way around, deleted. Arguments are
+    compared only with what the viewer may read.
+    """
+    kind, mirror = _kind(access, change, wanted), change.mirror
+    if kind is None or mirror is None:
+        return kind
+    other = _kind(access, mirror, wanted)
+    return kind if other is None else UNDECIDED if other is UNDECIDED else None
+
+
+def _kind(access: Permissions | None, change: RecordChange, wanted: WantedChanges) -> str | None:
+    images = change.images
+    fitting = [wanted.fits(texts) for texts in change.texts]
+    visible: list[bool | None] = [True] * len(images)
+    if access is not None:
+        visible = [_allowed(access, each, None) for each in images]
+        fits = [
+            _all_of([is_visible, does_fit, *(_allowed(access, image, name) for name in wanted.restricted)])
+            for is_visible, does_fit, image in zip(visible, fitting, images, strict=True)
+        ]
+    else:
+        fits = [*fitting]
+    if not any(each is not False for each in fits):
+        return None
+    if None in visible or True not in fits:
+        return UNDECIDED
+    if len(images) < 2:
+        return CREATED if change.old is None else DELETED
+    if not all(visible):
+        return DELETED if visible[0] else CREATED
+    is_undecided = False
+    for name in named(change.record):
+        is_restricted = access is not None and restricted_name(change.record, name)
+        if not is_restricted:
+            if name in change.changed:
+                return UPDATED
+            continue
+        before, after = (access is None or _allowed(access, each, name) for each in images)
+        if before is None or after is None:
+            is_undecided = True
+        elif before != after or (after and name in change.changed):
+            return UPDATED
+    return UNDECIDED if is_undecided else None
+
+
+def _allowed(access: Permissions, image: KnownRecord, name: str | None) -> bool | None:
+    """Returns whether a viewer may read a record, or a field of it; None if other items decide it."""
+    decision = access.decide(image, "read", name)
+    return decision if isinstance(decision, bool) else None
+
+
+def _all_of(decisions: Sequence[bool | None]) -> bool | None:
+    return False if False in decisions else None if None in decisions else True
+
+
+def named(record: RecordType) -> tuple[str, ...]:
+    """Returns the names of all that is stored in a record, or computed from it."""
+    return (*record.fields, *record.ends, *record.methods)
+
+
+def _end_of(record: RecordType, end: End, item: Item) -> object:
+    return record.end_identity(item, end)
+
+
+def _value(read: Callable[[Item], object], item: Item) -> object:
+    """Returns a value of an item; for one that does not fit its declaration, its error in words."""
+    try:
+        return read(item)
+    except CorruptItem as error:
+        return type(error), str(error)

@@ -1,28 +1,25 @@
 """The changes of a type's records, each as the viewer sees it.
 
-Without a change, the step says which ones the operation wants. With one, it decides by the rules what the viewer sees of
-the record before and after it, and continues from both. What was hidden before and is visible now is created, and what is
-hidden now is deleted; a change of what the viewer may not read is none.
+Without a change, the step says which ones the operation wants. With one, it reads the other items that decide what the
+viewer sees of the record before and after it, and continues from both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, TypeAlias, cast
 
-from keygraph.dynamo.items import Item
-from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
-from keygraph.model.permissions import restricted_name
-from keygraph.model.records import End, RecordType
+from keygraph.model.permissions import Permissions, restricted_name
+from keygraph.model.records import RecordType
 from keygraph_resolvers.engine.requests import Begun, Reads, Start
 from keygraph_resolvers.engine.worst import KeyLookups, StepStart, Wait, Worst
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.global_ids import as_in_keys
 from keygraph_resolvers.naming.names import change_arguments
-from keygraph_resolvers.read.changes import RecordChange, WantedChanges
+from keygraph_resolvers.read.access import forbidden
+from keygraph_resolvers.read.changes import CREATED, DELETED, UNDECIDED, WantedChanges, named, visible_kind
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import ChangesOf
@@ -31,7 +28,6 @@ from keygraph_resolvers.steps.get import Get, filter_visible
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Step
 
-CREATED, UPDATED, DELETED = "CREATED", "UPDATED", "DELETED"
 Images: TypeAlias = tuple[Object | None, Object | None]
 """A record before and after a change."""
 
@@ -66,6 +62,7 @@ class ChangeStep(Step):
         begun = Begun()
         try:
             wanted = self._selected.cached(op, lambda given: wanted_changes(op.graph, self._record, given))
+            _refuse_hidden(op.access, wanted)
             if op.wants_changes is not None:
                 op.wants_changes(wanted)
             root.found[self._selected] = visible = yield from _visible_change(op, wanted)
@@ -87,7 +84,7 @@ class ChangeStep(Step):
         for name in links:
             yield KeyLookups((name.link.record,), 4 if record.is_mirrored else 2)
         if links:
-            yield Wait("visible", 2 if record.is_mirrored else 1, 0)
+            yield Wait("visible", 1, 0)
         for fields in self._fields:
             for get in fields.values():
                 yield StepStart(get, key="the key of what was changed")
@@ -95,109 +92,52 @@ class ChangeStep(Step):
 
 def wanted_changes(graph: Graph, record: RecordType, given: Mapping[str, Any]) -> WantedChanges:
     """Returns the changes that the arguments of a field ask for. Raises BadUserInput."""
+    slots = {name: slot for name, slot in change_arguments(record).items() if given.get(name) is not None}
     texts = {
         slot.name: graph.given_text(
             record, slot, key_value(graph, record, slot, as_in_keys(name, slot, given[name]))
         )
-        for name, slot in change_arguments(record).items()
-        if given.get(name) is not None
+        for name, slot in slots.items()
     }
-    return WantedChanges(record, tuple(texts), tuple(texts.values()))
+    used = dict.fromkeys(slot.path[0] for slot in slots.values())
+    restricted = tuple(name for name in used if restricted_name(record, name))
+    return WantedChanges(record, tuple(texts), tuple(texts.values()), restricted)
+
+
+def _refuse_hidden(access: Permissions | None, wanted: WantedChanges) -> None:
+    """Raises Forbidden for arguments about what the viewer may never read of records that they may see."""
+    record = wanted.record
+    if access is not None and access.decision(record) is not False:
+        for name in wanted.restricted:
+            if access.decision(record, "read", name) is False:
+                raise forbidden(record, name)
 
 
 def _visible_change(op: Run, wanted: WantedChanges) -> Reads[ChangeObject | None]:
-    """Returns the change that an operation is run for, as the viewer sees it; None for nothing. Raises StoreError."""
+    """Returns the change that an operation is run for, as the viewer sees it; None for nothing. Raises the error of reading
+    what decides."""
     change = op.change
     if change is None:
         return None
-    images = _images(change.record, change.identity, change.old, change.new)
-    kind = yield from _visible_kind(op, images)
-    if kind is None:
+    kind = visible_kind(op.access, change, wanted)
+    if kind is UNDECIDED:
+        both = (change, change.mirror)
+        known = [Object(*each) for one in both if one is not None for each in one.images]
+        is_update = len(change.images) > 1
+        names = [n for n in _restricted(change.record) if n and (is_update or n in wanted.restricted)]
+        yield from filter_visible(op, change.record, known, names=names)
+        for each in known:
+            if each.error is not None:
+                raise each.error
+        kind = visible_kind(op.access, change, wanted)
+    if kind is None or kind is UNDECIDED:
         return None
-    mirrored = _mirrored(op.graph, change, wanted)
-    if mirrored is not None and (yield from _visible_kind(op, mirrored)) is not None:
-        return None
-    old, new = images
+    record, identity = change.record, change.identity
+    old, new = (None if item is None else Object(record, identity, item) for item in (change.old, change.new))
     return ChangeObject(kind, change.at, (None if kind == CREATED else old, None if kind == DELETED else new))
-
-
-def _images(record: RecordType, identity: tuple[str, ...], *items: Item | None) -> Images:
-    old, new = (None if item is None else Object(record, identity, item) for item in items)
-    return old, new
-
-
-def _mirrored(graph: Graph, change: RecordChange, wanted: WantedChanges) -> Images | None:
-    """Returns the other item of a mirrored edge before and after the change, if the operation wants that one too, and its
-    key comes first: the change of both is then told by it."""
-    record, items = change.record, (change.old, change.new)
-    if not record.is_mirrored:
-        return None
-    try:
-        others = [None if item is None else graph.counterpart(record, item) for item in items]
-    except (CorruptItem, ValueError):
-        return None
-    there = [each for each in others if each is not None and wanted.fits(each.texts)]
-    if not there or there[0].identity >= change.identity:
-        return None
-    identity = there[0].identity
-    [key, *_] = graph.table_keys(record, identity)
-    named = dict(zip([each.name for each in graph.table.keys], key, strict=True))
-    return _images(
-        record, identity, *(None if each is None else {**each.attributes, **named} for each in others)
-    )
-
-
-def _visible_kind(op: Run, images: Images) -> Reads[str | None]:
-    """Returns what a change of a record is to the viewer; None if they see nothing of it. Raises the error of reading
-    what decides."""
-    there = [each for each in images if each is not None]
-    record, is_update = there[0].record, len(there) == 2
-    names = [name for name in _restricted(record) if name is not None and is_update]
-    visible = yield from filter_visible(op, record, there, names=names)
-    for each in there:
-        if each.error is not None:
-            raise each.error
-    old, new = (each is not None and each in visible for each in images)
-    if not old or not new:
-        return DELETED if old else CREATED if new else None
-    changed, access = _changed_names(record, *(each.read_item("") for each in there)), op.access
-    for name in _named(record):
-        before, after = (access is None or access.allows(each, "read", name) for each in there)
-        if before != after or (after and name in changed):
-            return UPDATED
-    return None
-
-
-def _named(record: RecordType) -> tuple[str, ...]:
-    return (*record.fields, *record.ends, *record.methods)
 
 
 def _restricted(record: RecordType) -> Iterator[str | None]:
     """Yields the names of what not everybody who sees a record may read, and None for the record."""
     yield None
-    yield from (name for name in _named(record) if restricted_name(record, name))
-
-
-def _changed_names(record: RecordType, old: Item, new: Item) -> Set[str]:
-    """Returns the fields and ends of a record whose values differ, and the methods that need one of them."""
-    readers = {name: record.reader(field) for name, field in record.fields.items()}
-    readers |= {name: partial(_end_of, record, end) for name, end in record.ends.items()}
-    changed = {name for name, read in readers.items() if _value(read, old) != _value(read, new)}
-    methods = {
-        name
-        for name, method in record.methods.items()
-        if (changed if method.needs is None else not changed.isdisjoint(method.needs))
-    }
-    return changed | methods
-
-
-def _end_of(record: RecordType, end: End, item: Item) -> object:
-    return record.end_identity(item, end)
-
-
-def _value(read: Callable[[Item], object], item: Item) -> object:
-    """Returns a value of an item; for one that does not fit its declaration, its error in words."""
-    try:
-        return read(item)
-    except CorruptItem as error:
-        return type(error), str(error)
+    yield from (name for name in named(record) if restricted_name(record, name))
