@@ -23,6 +23,7 @@ from keygraph.model.records import RecordType
 from keygraph.resolve.access import WRITTEN_BY
 from keygraph.resolve.derived import COUNTED, keys_of_numbers
 from keygraph.resolve.record_types import RecordTypes
+from keygraph.resolve.walks import NodeWalk
 
 _Wrong = Iterator[tuple[str, str, str]]
 """Location, problem and fix of each mistake."""
@@ -282,6 +283,9 @@ def _hidden_summary(model: RecordTypes, owner: RecordType, access: TypeAccess, f
         is_partial = any(grant.condition is not None for group in access.grants("read") for grant in group)
         is_hidden = is_partial or any(access.is_restricted(name) for name in names)
         return f"the records of type {owner.name}" if is_hidden else None
+    if field.kept == "walk":
+        walk = model.walks.get((owner.name, field.name))
+        return None if walk is None else _hidden_in_walk(owner, access, walk)
     is_nested, owners, of = field.is_of_two_levels, [owner], field.kept_of.rpartition(".")[2]
     for level, name in enumerate(field.lists):
         nodes: list[RecordType] = []
@@ -299,6 +303,22 @@ def _hidden_summary(model: RecordTypes, owner: RecordType, access: TypeAccess, f
             if own.is_restricted(name) or is_hidden or any(_hides(own, member, used) for member in path.each):
                 return name
         owners = [*dict.fromkeys(nodes)] if is_nested else owners
+    return None
+
+
+def _hidden_in_walk(owner: RecordType, access: TypeAccess, walk: NodeWalk) -> str | None:
+    """Returns a list of a walk of which something is hidden; None if nothing is."""
+    for path in walk.paths:
+        own = access if path.owner is owner or path.owner is None else path.owner.access or TypeAccess()
+        groups = [group for node in path.nodes for group in (node.access or own).grants("read")]
+        is_hidden = own.is_restricted(path.name) or not all(
+            any(each.is_open for each in group) for group in groups
+        )
+        for member in path.each if isinstance(path, AccessPath) else ():
+            used = walk.options.weighing | {member.far_end or ""}
+            is_hidden = is_hidden or _hides(own, member, used)
+        if is_hidden:
+            return path.place
     return None
 
 

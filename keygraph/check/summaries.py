@@ -1,5 +1,5 @@
-"""What is wrong with values that only the job computes: degrees, tops, ranks, and counts and sums over two levels of
-lists."""
+"""What is wrong with values that only the job computes: degrees, tops, ranks, walks, and counts and sums over two levels
+of lists."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ def _wrong(
             "a smallest, largest or last value is that of one list.",
             "Name a list of this node and a field.",
         )
+        return
+    if field.kept == "walk":
+        yield from _wrong_walk(record, field)
         return
     if field.keeper != "job":
         yield "only the job computes something over two levels of lists.", 'Write kept="job".'
@@ -98,6 +101,13 @@ def _wrong_top(field: Field, nodes: list[RecordType]) -> Iterator[tuple[str, str
         yield problem, "Annotate it as list[ID], or as a list of numbers."
     elif kind not in NUMBERS and any(not node.is_node or len(node.identity) != 1 for node in nodes):
         yield "it holds keys, and these are of nodes with one key field.", "Annotate it as a list of numbers."
+
+
+def _wrong_walk(record: RecordType, field: Field) -> Iterator[tuple[str, str]]:
+    if type(field.kept_size) is not int or not 1 <= field.kept_size <= MOST_IN_TOP:
+        yield f"keep={field.kept_size!r} is no number from 1 to {MOST_IN_TOP}.", "Write keep=20, for example."
+    if record.is_virtual:
+        yield f"the table holds no item of {record.name} to keep it.", 'Leave out kept="job".'
 
 
 def _wrong_rank(record: RecordType, field: Field) -> Iterator[tuple[str, str]]:

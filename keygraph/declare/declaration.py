@@ -18,11 +18,11 @@ TypeValue: TypeAlias = str | Mapping[str, str | Mapping[str, str | bool] | None]
 them: `{"GSI1PK": {"beginsWith": "ORDER#"}, "closedAt": {"exists": True}}`."""
 Kept: TypeAlias = Literal[
     "created", "updated", "version", "id", "degree", "top", "rank", "count", "sum", "average", "minimum", "maximum",
-    "latest", "copy", "as_of",
+    "latest", "copy", "walk", "as_of",
 ]  # fmt: skip
 """What the server keeps in a field: when its record was created or last written, how often it was written, a new id,
 the number of items in a list, the sum or average of one of their fields, its smallest, largest or last value, a copy
-of a field of the node at an end, or when the job computed another field."""
+of a field of the node at an end, the nodes that a walk finds, or when the job computed another field."""
 OF_ENDS = frozenset[Kept | None]({"minimum", "maximum", "latest"})
 """What is the value of the first or the last item of a list."""
 Keeper: TypeAlias = Literal["transaction", "job", "stream"]
@@ -124,6 +124,21 @@ class WalkOptions:
     """The field of the last list's items that says when a path began, and the time after which its weight is halved."""
     include_first: bool = False
     """Whether the nodes of the first list are ranked too."""
+    keeper: Keeper = "transaction"
+    """Who keeps what it finds on the node: a job, or nobody, so that each query walks."""
+    keep: int = 0
+    """The most nodes that are kept."""
+
+    @property
+    def weighing(self) -> frozenset[str]:
+        """The fields of the last list's items that determine their weight."""
+        decay = () if self.decay is None else self.decay[:1]
+        return frozenset(name for name in (self.weight, *decay) if name is not None)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its node keeps what it finds."""
+        return self.keeper != "transaction"
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,20 +395,39 @@ def options_of(given: object) -> ListOptions | None:
     return meaning if isinstance(meaning, ListOptions) else None
 
 
+class WalkKeywords(KeptOptions, total=False):
+    """The options of walks."""
+
+    keep: int
+
+
+def _walk(
+    walk: WalkOptions,
+    kept: Keeper = "transaction",
+    keep: int = 20,
+    **options: Unpack[FieldOptions],
+) -> Any:
+    meaning = replace(walk, keeper=kept, keep=keep)
+    return _field(lambda access: replace(meaning, access=access), **options)
+
+
 def reach(
     *lists: str,
     depth: int,
     budget: int | None = None,
     init: Literal[False] = False,
-    **options: Unpack[FieldOptions],
+    **options: Unpack[WalkKeywords],
 ) -> Any:
     """All nodes that these lists lead to, nearest first, each once. From each node, the walk follows the lists its type
     has.
 
     `depth` is the most edges between a node and the start, `budget` the most items that one page may examine, if less
     than the server's limit. `access` says who may read it, by conditions on this node.
+
+    With `kept="job"`, `keygraph summarize` walks, and the node keeps the first `keep` nodes, 20 by default: a query then
+    reads no list. It is null before, and the field `descendants_as_of` of `descendants` has the time.
     """
-    return _field(lambda access: WalkOptions(lists, budget, access, depth), **options)
+    return _walk(WalkOptions(lists, budget, (), depth), **options)
 
 
 def ranked(
@@ -418,17 +437,16 @@ def ranked(
     include_first: bool = False,
     budget: int | None = None,
     init: Literal[False] = False,
-    **options: Unpack[FieldOptions],
+    **options: Unpack[WalkKeywords],
 ) -> Any:
     """The nodes at the end of these lists, followed one after the other, those that most paths lead to first.
 
     `weight` is a field of the last list's items: the weight of a path, 1 without it. `decay=("since",
     timedelta(days=30))` names a field with their time, and how long it takes to halve a path's weight. The node itself
     is left out, and the first list's nodes too unless `include_first`. `budget` is the most items it may examine.
+    `kept="job"` and `keep=20` are those of `reach`.
     """
-    return _field(
-        lambda access: WalkOptions(lists, budget, access, None, weight, decay, include_first), **options
-    )
+    return _walk(WalkOptions(lists, budget, (), None, weight, decay, include_first), **options)
 
 
 # --- Decorators -----------------------------------------------------------------------------------------

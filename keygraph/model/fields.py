@@ -45,7 +45,7 @@ class Field:
     keeper: Keeper = "transaction"
     """Who keeps a count, sum or copy."""
     kept_size: int = 0
-    """The most values that a top holds."""
+    """The most values that a top holds, or nodes that a walk found."""
     kept_within: str = ""
     """The field or end whose value those have that are ranked among each other; empty for all."""
 
@@ -99,7 +99,7 @@ class Field:
     @property
     def is_only_by_job(self) -> bool:
         """Whether no transaction could keep it."""
-        return self.is_of_two_levels or self.kept in ("degree", "top", "rank")
+        return self.is_of_two_levels or self.kept in ("degree", "top", "rank", "walk")
 
     @property
     def lists(self) -> list[str]:

@@ -432,6 +432,13 @@ def _read_walk(member: _DeclaredMember, annotation: Any) -> None:
         member.report("walk", problem, f"Write {name}: … = {call}.")
     else:
         member.record.walks[name] = DeclaredWalk(name, nodes, own, member.description)
+        if own.is_kept:
+            _check_keeper(member, StoredAs((), {}, kept="walk", keeper=own.keeper), optional=True)
+            attribute, json = (cased(name, member.resolution.style.case),), FieldType("json")
+            member.record.fields[name] = field = Field(
+                name, json, True, attribute, MISSING, None, "walk", keeper=own.keeper, kept_size=own.keep
+            )
+            _add_age(member, field)
 
 
 # --- Methods --------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import orjson
 
 from keygraph.dynamo.items import Item, base64_text
 from keygraph.dynamo.store import Scan, Store, pages
-from keygraph.summaries.work import IMAGES, LINKS, WRITES, GroupRow, Summaries
+from keygraph.summaries.work import EDGES, IMAGES, LINKS, WRITES, GroupRow, Summaries, Walked
 from keygraph.summaries.writing import SummaryWriter
 from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import key_from_json, key_to_json
@@ -194,6 +194,18 @@ class WorkFile:
         found = self._read(f"SELECT * FROM rows WHERE stage = ? ORDER BY {order}", (stage,))
         return map(GroupRow._make, found)
 
+    def sort_edges(self) -> None:
+        """Prepares `edges`."""
+        self._database.execute(f"CREATE INDEX IF NOT EXISTS edges ON rows (key, place) WHERE stage = {EDGES}")
+
+    def edges(self, key: str, after: bytes, most: int) -> list[GroupRow]:
+        """Returns the first edges of a list after a position, at most a number of them."""
+        found = self._database.execute(
+            f"SELECT * FROM rows WHERE stage = {EDGES} AND key = ? AND place > ? ORDER BY place LIMIT ?",
+            (key, after, most),
+        )
+        return [*map(GroupRow._make, found)]
+
     def keep_results(self) -> None:
         """Keeps only the results, numbered in their order."""
         self._database.execute(
@@ -262,8 +274,11 @@ class LocalJob:
                 for rows in _batches(self._work.newest(self._file.sorted(IMAGES), self.at), _BATCH_ROWS):
                     self._file.add(self._work.combined(rows))
                     await asyncio.sleep(0)
+                if self._work.walked.walks:
+                    self._file.sort_edges()
+                walked = Walked(self._file.edges, self.at)
                 for stage in _STAGES:
-                    for rows in _batches(self._work.reduced(self._file.sorted(stage)), _BATCH_ROWS):
+                    for rows in _batches(self._work.reduced(self._file.sorted(stage), walked), _BATCH_ROWS):
                         self._file.add(rows)
                         await asyncio.sleep(0)
                 self._file.keep_results()

@@ -163,6 +163,12 @@ def _order(row: GroupRow) -> tuple[Any, ...]:
     return (row.key, row.summary) if row.stage == WRITES else (row.summary, row.key, row.order)
 
 
+def why_not_on_spark(work: Summaries) -> str | None:
+    """Returns why Spark cannot compute everything; None if it can."""
+    walks = ", ".join(f"{walk.owner.name}.{walk.name}" for walk in work.walked.walks)
+    return f"walks are computed on one machine, and the model keeps {walks}" if walks else None
+
+
 # --- On the driver --------------------------------------------------------------------------------------
 
 
@@ -257,6 +263,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--rate", type=float)
     parser.add_argument("--only-changed", action="store_true")
     given = parser.parse_args(words)
+    reason = why_not_on_spark(_loaded(given.model, None))
+    if reason is not None:
+        parser.error(reason)
     context = import_module("pyspark").SparkContext.getOrCreate()
     late = 0 if given.store.startswith("sqlite:") else LATE_SECONDS
     options = WriteOptions(given.rate, only_changed=given.only_changed, late_seconds=late)

@@ -10,7 +10,7 @@ be combined at any time before (`Summaries.combined`), so that a popular node co
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -30,21 +30,26 @@ from keygraph.dynamo.items import (
     typed_item,
     untyped_item,
 )
-from keygraph.dynamo.order import number_bytes
+from keygraph.dynamo.order import key_bytes, number_bytes
+from keygraph.dynamo.table import KeyValue
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.fields import Field
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath, with_edges
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import NUMBERS, Copy, Tally, combined, is_storable
+from keygraph.resolve.walks import NodeWalk
 from keygraph.tables.totals import is_listed
+from keygraph.walks.keeping import walk_to_keep
+from keygraph.walks.ranking import Weights
+from keygraph.walks.walk import Hop, Part, Vertex, Wanted
 from keygraph.writing.sending.idempotency import is_own
 
-IMAGES, LINKS, GROUPS, RANKS, WRITES = range(5)
-"""The stages of rows: by item, of those that are known by their changes; by node of a first list, of which the second list is computed; by group; by what is ranked; and by
-the item that is written."""
+IMAGES, LINKS, GROUPS, RANKS, WALKS, WRITES, EDGES = range(7)
+"""The stages of rows: by item, of those that are known by their changes; by node of a first list, of which the second list is computed; by group; by what is ranked; by
+node where a walk begins; and by the item that is written. The edges of lists that walks follow stay as they are."""
 _CONTRIBUTION, _TARGET, _UNRANKED = b"0", b"1", b"2"
 """The order of rows within a group."""
 NO_GROUP = ""
@@ -71,6 +76,18 @@ class Result(NamedTuple):
     value: Value
     before: Item
     """What the item had of it when it was read: its table key, the value, its age, and what it was computed by."""
+
+
+ReadEdges: TypeAlias = Callable[[str, bytes, int], Sequence[GroupRow]]
+"""Returns the first edges of a list after a position, at most a number of them."""
+
+
+class Walked(NamedTuple):
+    """What walks are computed from."""
+
+    edges: ReadEdges
+    at: Decimal
+    """The time for which they are right, in seconds since 1970."""
 
 
 Contributions: TypeAlias = "Iterator[tuple[str, Value]]"
@@ -123,7 +140,9 @@ class Summary:
         """Returns what an item stores, given all contributions combined."""
         return value
 
-    def results(self, group: str, rows: Iterable[GroupRow]) -> Iterator[tuple[bytes, Value]]:
+    def results(
+        self, group: str, rows: Iterable[GroupRow], walked: Walked | None = None
+    ) -> Iterator[tuple[bytes, Value]]:
         """Yields the content of each target of a group, with the value, given the rows of the group in their order."""
         value: Value = None
         has_any = False
@@ -305,13 +324,158 @@ class OfRank(Summary):
             negated = Decimal(0)
         return _TARGET + number_bytes(negated)
 
-    def results(self, group: str, rows: Iterable[GroupRow]) -> Iterator[tuple[bytes, Value]]:
+    def results(
+        self, group: str, rows: Iterable[GroupRow], walked: Walked | None = None
+    ) -> Iterator[tuple[bytes, Value]]:
         before, place = b"", 0
         for index, row in enumerate(rows, 1):
             if row.order != before:
                 before, place = row.order, index
             is_ranked = group != NO_GROUP and row.order != _UNRANKED
             yield row.content, Decimal(place) if is_ranked else None
+
+
+@dataclass(frozen=True, eq=False)
+class OfWalk(Summary):
+    """The first nodes that a walk finds."""
+
+    graph: Graph
+    walk: NodeWalk
+
+    stage = WALKS
+
+    def group(self, item: Item) -> str:
+        identity = self.record.read_identity(item)
+        return NO_GROUP if identity is None else _text(identity)
+
+    def results(
+        self, group: str, rows: Iterable[GroupRow], walked: Walked | None = None
+    ) -> Iterator[tuple[bytes, Value]]:
+        if walked is None:
+            raise LookupError("a walk needs the edges of its lists")
+        value = self._found(group, walked)
+        yield from ((row.content, value) for row in rows)
+
+    def _found(self, group: str, walked: Walked) -> Value:
+        """Returns what the node of a group keeps; None if its walk fails as that of a query would."""
+        if group == NO_GROUP:
+            return None
+        weights, answers = Weights(self.walk.options), None
+
+        def weigh(hop: Hop) -> Any:
+            if hop.edge is None:
+                return 1
+            record, item = hop.edge
+            return weights.of(record, item, float(walked.at))
+
+        walk = walk_to_keep(self.walk, Vertex(self.record, tuple(orjson.loads(group))), weigh)
+        try:
+            while True:
+                answers = [self._part(each, walked) for each in walk.send(cast(Any, answers))]
+        except StopIteration as end:
+            return cast(Value, end.value)
+        except (CorruptItem, ValueError, OverflowError):
+            return None
+
+    def _part(self, wanted: Wanted, walked: Walked) -> Part:
+        """Returns a part of a list."""
+        path, owner = wanted.path, wanted.owner
+        is_one = isinstance(path, AccessPath) and path.is_one
+        most = 1 if is_one else wanted.most
+        rows = walked.edges(_list_key(owner, path.name), wanted.after or b"", most)
+        hops = []
+        for row in rows:
+            (name, *identity), edge = orjson.loads(row.content)
+            node, types = Vertex(self.graph.types[name], tuple(identity)), self.graph.types
+            hops.append(Hop(node, edge and (types[edge[0]], untyped_item(edge[1])), row.order))
+        after = rows[-1].order if len(rows) == most and not is_one else None
+        return Part(hops, after, len(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class WalkedLists:
+    """The lists that kept walks follow: each item gives edges to the lists that have it."""
+
+    graph: Graph
+    walks: Sequence[NodeWalk]
+
+    def rows(self, record: RecordType, item: Item) -> Iterator[GroupRow]:
+        """Yields the edges of an item."""
+        for tally, names in self._tallies.get(record, ()):
+            try:
+                owner, far = tally.node(item), _far_node(tally, item)
+            except CorruptItem:
+                continue
+            if owner is None or far is None or not is_listed(self.graph, tally, item):
+                continue
+            part = {name: item[name] for name in names if name in item}
+            edge = [record.name, typed_item(part)] if names else None
+            yield self._row(Vertex(tally.owner, owner), tally.path.name, _place(tally, item), far, edge)
+        for path in self._ids.get(record, ()):
+            yield from self._rows_of_ids(path, item)
+
+    def _rows_of_ids(self, path: ListOfIds, item: Item) -> Iterator[GroupRow]:
+        try:
+            own = path.owner.read_identity(item)
+            identities = path.owner.member_identities(item, path.end) or ()
+        except CorruptItem:
+            return
+        for index, identity in enumerate(identities if own is not None else ()):
+            if own is not None and not isinstance(identity, CorruptItem):
+                members, texts = path.end.nodes(identity)
+                place = index.to_bytes(4)
+                yield self._row(Vertex(path.owner, own), path.name, place, (members[0], texts), None)
+
+    def _row(
+        self, owner: Vertex, name: str, place: bytes, far: tuple[RecordType, Texts], edge: Any
+    ) -> GroupRow:
+        node = [far[0].name, *far[1]]
+        return GroupRow(
+            EDGES, 0, _list_key(owner, name), place, orjson.dumps([node, edge], default=base64_text)
+        )
+
+    @cached_property
+    def _paths(self) -> dict[WalkedPath, frozenset[str]]:
+        """The lists, each with the fields by which its edges are weighed."""
+        found = dict.fromkeys((path for walk in self.walks for path in walk.paths), frozenset[str]())
+        for walk in self.walks:
+            for path in walk.levels[-1]:
+                found[path] |= walk.options.weighing
+        return found
+
+    @cached_property
+    def _tallies(self) -> Mapping[RecordType, Sequence[tuple[Tally, Set[str]]]]:
+        """The lists that have items of each type, each with the attributes that are kept of them."""
+        found = defaultdict[RecordType, list[tuple[Tally, Set[str]]]](list)
+        for path in with_edges(self._paths):
+            names, of = self._paths[path], self.walks[0].owner.fields[self.walks[0].name]
+            for each in path.each:
+                record = each.record
+                attributes = {part[0] for name in names for part in record.fields[name].attributes}
+                kept = attributes | record.key_attributes if names else attributes
+                tally = Tally(cast(RecordType, each.owner), of, each, None, None, frozenset())
+                found[record].append((tally, kept))
+        return found
+
+    @cached_property
+    def _ids(self) -> Mapping[RecordType, Sequence[ListOfIds]]:
+        found = defaultdict[RecordType, list[ListOfIds]](list)
+        for path in self._paths:
+            if isinstance(path, ListOfIds):
+                found[path.owner].append(path)
+        return found
+
+
+def _list_key(owner: Vertex, name: str) -> str:
+    return _text((owner.record.name, *owner.identity, name))
+
+
+def _place(tally: Tally, item: Item) -> bytes:
+    """Returns the place of an item in a list: by the list's sort key, then by the item's key."""
+    keys = (*tally.path.keys.attributes[1:], *tally.path.keys.attributes[:1], *tally.record.table.keys)
+    parts = (key_bytes(cast(KeyValue, item[key.name])) for key in keys)
+    # What is shorter comes first, whatever follows it.
+    return b"".join(part.replace(b"\0", b"\0\xff") + b"\0\0" for part in parts)
 
 
 def _far_node(tally: Tally, item: Item) -> tuple[RecordType, Texts] | None:
@@ -356,6 +520,9 @@ class Summaries:
 
     def _only_by_job(self, record: RecordType, declared: Field) -> Iterator[Summary]:
         graph, lists = self.graph, self.graph.node_lists
+        if declared.kept == "walk":
+            yield OfWalk(record, declared, graph, graph.walks[record.name, declared.name])
+            return
         if declared.kept == "rank":
             yield OfRank(record, declared, record.fields[declared.kept_of])
             return
@@ -371,6 +538,11 @@ class Summaries:
         links = _by_type(Tally(record, declared, path, None, None, frozenset()) for path in own)
         yield (whole := OfList(record, declared, graph, {}))
         yield OfFirstList(record, declared, graph, tallies, links, whole)
+
+    @cached_property
+    def walked(self) -> WalkedLists:
+        """The lists that kept walks follow."""
+        return WalkedLists(self.graph, [each.walk for each in self.summaries if isinstance(each, OfWalk)])
 
     @cached_property
     def _stored_in(self) -> Mapping[RecordType, Sequence[tuple[int, Summary]]]:
@@ -407,6 +579,7 @@ class Summaries:
             if isinstance(summary, OfFirstList):
                 for group, owner in summary.linked(record, item):
                     yield GroupRow(LINKS, index, group, _TARGET, owner.encode())
+        yield from self.walked.rows(record, item)
         for index, summary in self._stored_in.get(record, ()):
             if summary not in self._late:
                 yield self._target(index, summary, item, self._before(summary, item))
@@ -449,11 +622,11 @@ class Summaries:
         for row, several in values.items():
             yield row._replace(content=_dumped(self.summaries[row.summary].combined(several)))
 
-    def reduced(self, rows: Iterable[GroupRow]) -> Iterator[GroupRow]:
-        """Yields the rows of the next stages, given those of one stage in their order."""
+    def reduced(self, rows: Iterable[GroupRow], walked: Walked | None = None) -> Iterator[GroupRow]:
+        """Yields the rows of the next stages, given those of one stage in their order. `walked` is for the stage of walks."""
         for (index, group), several in groupby(rows, key=lambda row: (row.summary, row.key)):
             summary = self.summaries[index]
-            for content, value in summary.results(group, several):
+            for content, value in summary.results(group, several, walked):
                 if summary.into is None:
                     yield from self._finished(index, content, value)
                 else:

@@ -97,12 +97,6 @@ class Weights:
         self._weight = options.weight
         self._decay = options.decay
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The fields of an item that determine its weight."""
-        decay = () if self._decay is None else self._decay[:1]
-        return frozenset(name for name in (self._weight, *decay) if name is not None)
-
     def of(self, record: RecordType, item: Item, now: float) -> Any:
         """Returns the weight of an item at a time, in seconds since 1970: 1 if none is declared, 0 if it has no value.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -112,6 +112,13 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
             "Ranked[Thing]",
             "decay=('since', datetime.timedelta(0)) is not a field and a positive time.",
         ),
+        (ranked("below", kept="job", keep=0), "Ranked[Thing]", "keep=0 is no number from 1 to 100."),
+        (
+            reach("below", depth=9, kept="job", keep=101),
+            "Reach[Thing]",
+            "keep=101 is no number from 1 to 100.",
+        ),
+        (reach("below", depth=9, kept=cast(Any, "day")), "Reach[Thing]", "kept='day' is unknown."),
     ],
 )
 def test_mistakes(options: Any, annotation: str, problem: str) -> None:
@@ -123,6 +130,7 @@ def test_mistakes(options: Any, annotation: str, problem: str) -> None:
     [
         (reach("below", "owners", depth=100, budget=1), "Reach[Thing | Owner]"),
         (ranked("below", "owners"), "Ranked[Owner]"),
+        (reach("below", "owners", depth=9, kept="job", keep=100), "Reach[Thing | Owner]"),
         (ranked("below", weight="weight", decay=("since", timedelta(days=3))), "Ranked[Thing]"),
     ],
 )

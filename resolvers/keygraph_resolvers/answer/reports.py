@@ -81,7 +81,9 @@ def _count_warning(report: FieldReport, limits: Limits) -> dict[str, Any]:
             "message": f"aggregate is null: {why}",
             "path": report.keys,
         }
-    if isinstance(kind, WalkedCount):
+    if isinstance(kind, WalkedCount) and kind.is_kept:
+        why = "the number of nodes is more than the walk could count, and not kept."
+    elif isinstance(kind, WalkedCount):
         budget = _budget(kind, limits)
         why = f"the walk looks at no more than {budget:,} items. Ask for a smaller distance, or page through it."
     else:

@@ -142,7 +142,7 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
     """The attributes that `where` offers on a list: those of the items that it reads."""
     record = path.record
     for field in record.fields.values():
-        is_whole = field.type.kind != "average" and not field.shards
+        is_whole = field.type.kind != "average" and not field.shards and field.kept != "walk"
         if field.name in path.projected and not field.is_external and is_whole:
             end = record.list_ends.get(field.name)
             node, is_key = None if end is None else end.text, end is not None
@@ -249,7 +249,8 @@ def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
                 fix = f'Rename the field: {record.name.lower()}_id: ID = stored("{name}").'
                 yield Mistake("field-called-id", f"{record.name}.{name}", problem, fix)
     for record in graph.types.values():
-        names = [*record.fields, *record.ends, *record.lists, *record.walks, *record.methods]
+        every = (*record.fields, *record.ends, *record.lists, *record.walks, *record.methods)
+        names = [*dict.fromkeys(every)]  # a walk that is kept is a field too
         explored = [NEIGHBOURS] if record.name in graph.neighbours else []
         yield from _if_equal(record.name, [*names, *explored])
         for name in names:

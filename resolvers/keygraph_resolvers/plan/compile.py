@@ -80,7 +80,7 @@ from keygraph_resolvers.steps.questions.paths import PathsStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.several_types import ByType, NodesOfUnknownType
 from keygraph_resolvers.steps.step import Step
-from keygraph_resolvers.steps.walks.node_walks import NodeWalkStep
+from keygraph_resolvers.steps.walks.node_walks import KeptWalkStep, NodeWalkStep
 from keygraph_resolvers.steps.walks.walk import EdgesStep, WalkPage
 from keygraph_resolvers.steps.write import WriteStep
 
@@ -477,7 +477,7 @@ class _Steps:
         page = None
         if edges or nodes or infos:
             page = self._walk_page(edges, nodes)
-        step = NodeWalkStep(
+        step = (KeptWalkStep if walk.options.is_kept else NodeWalkStep)(
             selected,
             walk,
             page,

@@ -114,6 +114,8 @@ class WalkedCount(TotalCount):
 
     budget: int | None
     """The most items that it may read, if that is less than the server allows."""
+    is_kept: bool
+    """Whether its node keeps what it finds."""
 
 
 class Cursor(FieldKind):

@@ -339,7 +339,7 @@ class GraphTypes:
         for name in names:
             if name in record.list_ends:
                 yield self._list_end_field(record, record.fields[name], record.list_ends[name])
-            elif name in record.fields:
+            elif name in record.fields and name not in record.walks:
                 yield self._stored_field(record, record.fields[name])
             elif name in record.ends:
                 yield self._end_field(record, record.ends[name])

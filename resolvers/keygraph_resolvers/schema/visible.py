@@ -28,7 +28,6 @@ from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Permissions, names_by_order
 from keygraph.model.records import RecordType
-from keygraph.walks.ranking import Weights
 from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
@@ -126,7 +125,7 @@ def _is_hidden(kind: kinds.FieldKind, record: RecordType | None, access: Permiss
             used = (None, *names_by_order(path))
             return any(_is_never(access, path.record, "read", name) for name in used)
         case kinds.WalkOf(walk):
-            weights = Weights(walk.options).names
+            weights = frozenset[str]() if walk.options.is_kept else walk.options.weighing
             last = [path for path in walk.levels[-1] if isinstance(path, AccessPath)]
             return (
                 _is_never(access, walk.owner, "read", walk.name)

@@ -91,7 +91,8 @@ class WalkTypes:
         ]
         if walk.is_reach:
             edge_fields.append(ServedField("distance", int, kinds.Attribute("distance"), (), _DISTANCE))
-            edge_fields += self._via("via", f"{prefix}Via", use, walk.paths, _VIA)
+            followed = () if walk.options.is_kept else walk.paths
+            edge_fields += self._via("via", f"{prefix}Via", use, followed, _VIA)
         else:
             edge_fields.append(ServedField("score", nullable(float), kinds.Attribute("score"), (), _SCORE))
             edge_fields.append(ServedField("paths", nullable(int), kinds.Attribute("paths"), (), _LEADING))
@@ -105,18 +106,22 @@ class WalkTypes:
             lambda: [*page_info_fields(_ENDS), complete],
         )
         nodes = "The nodes of the edges, without those that do not exist."
-        count = kinds.WalkedCount(walk.options.budget)
+        count = kinds.WalkedCount(walk.options.budget, walk.options.is_kept)
         fields: list[StrawberryField] = [
             ServedField("edges", list_of(nullable(edge)), kinds.Edges(), (), "The edges of the page."),
             ServedField("nodes", list_of(node), kinds.Nodes(), (), nodes),
             ServedField("pageInfo", page_info, kinds.PageInfo(), (), "The position of the page."),
             ServedField("totalCount", nullable(int), count, (), _COUNTED),
         ]
-        if len(walk.nodes) == 1:
+        if len(walk.nodes) == 1 and not walk.options.is_kept:
             fields += aggregate_of_nodes(self._types, walk.nodes[0], walk.options.budget)
         made = self._types.object(f"{prefix}Connection", use, f"A page of {what}.", lambda: fields)
         order = "the nearest first" if walk.is_reach else "those first to which most ways lead"
         described = f"The {in_words(walk.name)} of the {in_words(walk.owner.name)}, {order}."
+        if walk.options.is_kept:
+            described += (
+                f" At most {walk.options.keep}, as they were at `{camel(walk.name)}AsOf`; null before."
+            )
         reason, kind = walk.owner.deprecated(walk.name), kinds.WalkOf(walk)
         return ServedField(
             camel(walk.name), nullable(made), kind, _arguments(walk), walk.description or described, reason

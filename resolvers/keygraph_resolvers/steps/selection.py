@@ -202,7 +202,9 @@ class Selection:
         return {each: name for each, name in names.items() if name and access and access.is_restricted(name)}
 
     def waits(self, selected: SelectedField) -> bool:
-        """Returns whether only the object's item may show who may read the field."""
+        """Returns whether only the object's item has the field, or may show who may read it."""
+        if isinstance(selected.kind, WalkOf) and selected.kind.walk.options.is_kept:
+            return True
         name = self.restricted.get(selected)
         return name is not None and self.record is not None and not is_decided_by_key(self.record, name)
 
@@ -267,6 +269,8 @@ class Selection:
                     names.add(path.far_end)
                 case Called(method):
                     names.add(method.name)
+                case WalkOf(walk) if walk.options.is_kept:
+                    names.add(walk.name)
             names |= {number.name for number in each.numbers.values()}
         if self.record is not None and self.record.access is not None:
             for name in self.restricted.values():

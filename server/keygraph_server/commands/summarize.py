@@ -25,7 +25,7 @@ from keygraph.graph import Graph
 from keygraph.keys.types import moment_text
 from keygraph.summaries.exports import Exports, UnusableExport
 from keygraph.summaries.local import LocalJob, UnusableWorkFile, WorkFile, scanned
-from keygraph.summaries.spark import SparkJob, begun
+from keygraph.summaries.spark import SparkJob, begun, why_not_on_spark
 from keygraph.summaries.spark import summarize as summarize_on_spark
 from keygraph.summaries.work import Summaries
 from keygraph.summaries.writing import SummaryWriter, WriteOptions
@@ -280,6 +280,9 @@ class _OnSpark:
         """Does the whole job. Raises CommandError."""
         if resume:
             raise CommandError("Spark runs failed tasks again by itself", "Leave --resume out")
+        reason = why_not_on_spark(self.graph.made(Summaries))
+        if reason is not None:
+            raise CommandError(reason, "Leave --engine spark out")
         asyncio.run(self._find_table())
         # Executors import the model as this process does.
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((str(Path.cwd()), *filter(None, sys.path))))

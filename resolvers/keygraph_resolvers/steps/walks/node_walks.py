@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, partial
 from typing import Any
 from weakref import ref
@@ -12,10 +12,11 @@ from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath, with_edges
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
+from keygraph.walks.keeping import KeptNodes, read_kept
 from keygraph.walks.ranking import Ranking, Weights, rank
 from keygraph.walks.reach import Reach, Requested, from_node, reach
 from keygraph.walks.walk import Budget, Hop, Vertex
-from keygraph_resolvers.engine.requests import Beside, Pause, Reads, Start, Work
+from keygraph_resolvers.engine.requests import All, Beside, Pause, Reads, Start, Work
 from keygraph_resolvers.engine.worst import (
     KEY_OF,
     Described,
@@ -32,7 +33,7 @@ from keygraph_resolvers.read.aggregates import RequestedAggregate
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.walked import Behind, WalkArguments, WalkCount, WalkCursors, WalkEdge, WalkEnds
-from keygraph_resolvers.steps.get import keep_items, look_up
+from keygraph_resolvers.steps.get import by_type, filter_visible, keep_items, look_up, worst_of_visible
 from keygraph_resolvers.steps.lists import why_not_consistent
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Step
@@ -90,7 +91,7 @@ class NodeWalkStep(Step):
         """The fields that it needs of its lists' items, and of nodes with access rules."""
         yield from needed_of(self.walk.paths)
         for path in with_edges(self.walk.levels[-1]):
-            yield path.record, self.weights.names
+            yield path.record, self.walk.options.weighing
         for aggregate in self.aggregates:
             yield aggregate.record, aggregate.needed
         for record in self._nodes:
@@ -202,6 +203,55 @@ class NodeWalkStep(Step):
             most = arguments.budget
 
 
+class KeptWalkStep(NodeWalkStep):
+    """Answers from what the items of some nodes keep of a walk."""
+
+    reads = ()
+    looked_for_edges = ()
+
+    @property
+    def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
+        """What decides whether the viewer sees the nodes."""
+        return ((each, each.access.names("read")) for each in self.walk.nodes if each.access is not None)
+
+    @property
+    def looked_for(self) -> Iterator[RecordType]:
+        return (record for record in self.walk.nodes if record.access is not None)
+
+    def run(self, op: Run, objects: Sequence[Object]) -> Reads[None]:
+        selected, walk = self.selected, self.walk
+        if self._restricted is not None:
+            objects = without_refused(op.access, objects, selected, self._restricted)
+        read = walk.owner.reader(walk.owner.fields[walk.name])
+        for owner in objects:
+            try:
+                value = read(owner.read_item(walk.name))
+                one = None if value is None else _OneWalk(self, op, self.arguments(op), owner)
+                kept = None if one is None else read_kept(walk, value)
+            except Exception as error:
+                owner.found[selected] = as_value(error)
+                continue
+            owner.found[selected] = one and one.found
+            if one is not None and kept is not None:
+                yield Beside(one.take_kept(kept))
+
+    def worst(self, run: Run) -> Worst:
+        try:
+            size = self.arguments(run).size
+        except Exception:
+            return  # nothing is read; the answer says why
+        keep, access = self.walk.options.keep, run.access
+        if access is not None:
+            hidden = tuple(each for each in self.walk.nodes if not access.is_decided_by_key(each))
+            if hidden:
+                yield Described(kind="get node", records=hidden, key=_KEYS[0])
+                yield from worst_of_visible(run, hidden, keep)
+                yield NodeEnd()
+        if self.page is not None and size:
+            yield Times(min(size, keep))
+            yield from self.page.worst(_KEYS)
+
+
 class _OneWalk:
     """One walk from one node, and its results."""
 
@@ -216,7 +266,8 @@ class _OneWalk:
         self._cursors = WalkCursors(run, step.walk, owner.identity)
         self._behind = Behind(0)
         self._last: tuple[int, Vertex] | None = None
-        if arguments.after is not None and step.walk.is_reach:
+        is_by_walking = step.walk.is_reach and not step.walk.options.is_kept
+        if arguments.after is not None and is_by_walking:
             self._behind = self._cursors.behind(arguments.after)
             counted = self._behind.counted
             if run.access is None and counted is not None and counted.depth == arguments.depth:
@@ -368,34 +419,68 @@ class _OneWalk:
             return 1
         edge, access = hop.edge.object(), self._run.access
         if access is not None:
-            for name in self._step.weights.names:
+            for name in self._walk.options.weighing:
                 if not access.allows(edge, "read", name):
                     raise forbidden(edge.record, name)
         return self._step.weights.of(edge.record, edge.item, float(self._run.time.now))
 
     def _continue_ranked(self, result: Ranking) -> Reads[None]:
-        nodes, size = result.nodes, self._arguments.size
-        start = 0
+        def edge(place: int, cursor: Callable[[], str]) -> WalkEdge:
+            _, score, paths = result.nodes[place]
+            # Parts that were not read may lead there too.
+            known = (float(score), paths) if result.is_complete else (None, None)
+            return WalkEdge(cursor, None, *known)
+
+        yield from self._continue_at([each.node for each in result.nodes], edge, is_whole=result.is_complete)
+
+    def take_kept(self, kept: KeptNodes) -> Reads[None]:
+        """Shows what the node keeps, without the nodes that the viewer does not see."""
+        walk, depth, total = self._walk, self._arguments.depth, kept.total
+        found = [each for each in kept.nodes if each.distance is None or each.distance <= depth]
+        is_whole = total is not None
+        if walk.is_reach:
+            # The nearest are kept first.
+            is_whole = len(found) < len(kept.nodes) or (total is not None and total <= len(found))
+            is_of_all = depth == walk.options.depth
+            total = len(found) if is_whole else total if is_of_all else None
+        self.found.total = total
+        if self._step.page is None:
+            return
+        hidden = yield from self._hidden({each.node: Object(*each.node) for each in found})
+        nodes = [each for each in found if each.node not in hidden]
+
+        def edge(place: int, cursor: Callable[[], str]) -> WalkEdge:
+            return WalkEdge(cursor, *nodes[place][1:])
+
+        yield from self._continue_at([each.node for each in nodes], edge, is_whole=is_whole)
+
+    def _hidden(self, nodes: Mapping[Vertex, Object]) -> Reads[Set[Vertex]]:
+        """Returns those of some nodes that the viewer does not see."""
+        if self._run.access is None:
+            return frozenset()
+        groups = yield All([filter_visible(self._run, *group) for group in by_type(nodes.values())])
+        visible = {each for group in groups for each in group}
+        return {node for node, each in nodes.items() if each not in visible and each.error is None}
+
+    def _continue_at(
+        self, nodes: Sequence[Vertex], edge: Callable[[int, Callable[[], str]], WalkEdge], *, is_whole: bool
+    ) -> Reads[None]:
+        """Shows a page of nodes whose order is known. `edge` makes the edge at a place, with its cursor."""
+        size, start = self._arguments.size, 0
         if self._last is not None:
             number, last = self._last
-            places = {each.node: place for place, each in enumerate(nodes)}
-            # If that node is no longer ranked, continue from the position in the cursor.
+            places = {each: place for place, each in enumerate(nodes)}
+            # If that node is no longer there, continue from the position in the cursor.
             start = places[last] + 1 if last in places else number
         page, cursors = nodes[start : start + size], self._cursors
 
         def cursor(number: int) -> str:
-            return cursors.of_node(page[number].node, start + number)
+            return cursors.of_node(page[number], start + number)
 
-        edges = []
-        for number, each in enumerate(page):
-            # Parts that were not read may lead there too.
-            score, count = (float(each.score), each.paths) if result.is_complete else (None, None)
-            edges.append(WalkEdge(partial(cursor, number), None, score, count))
+        edges = [edge(start + number, partial(cursor, number)) for number in range(len(page))]
         first, last_one = (partial(cursor, 0), partial(cursor, len(page) - 1)) if page else (None, None)
-        self.found.info = WalkEnds(
-            start + size < len(nodes), start > 0, first, last_one, is_whole=result.is_complete
-        )
-        yield from self._spread(edges, [each.node for each in page], [])
+        self.found.info = WalkEnds(start + size < len(nodes), start > 0, first, last_one, is_whole=is_whole)
+        yield from self._spread(edges, page, [])
 
     # --- What goes on from them -----------------------------------------------------------------------------
 
