@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 61_880, ("server",): 14_160, ("tests",): 100_537}
+LINES = {("keygraph", "resolvers"): 62_359, ("server",): 14_166, ("tests",): 100_939}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -12,8 +12,8 @@ each such set is spread over as many of them as it needs (`NAME|0`, `NAME|1`; `S
 on `TypeTarget`: it finds everybody who shares a date, a place or a skill. Its partitions are numbers alone. A list asks
 all partitions of its set at the same time, and merges what they have in order.
 
-Rankings across peers are summaries of the whole graph, which the guide lets a scheduled process compute: here,
-`keygraph summarize`.
+Rankings across peers, and who is related to whom, are summaries of the whole graph. The guide lets a scheduled process
+compute them and store them in the graph: here, `keygraph summarize`.
 
 The guide shows its table in figures, so no item of it is quoted here: `talent.described.jsonl` is made from its words.
 """
@@ -77,6 +77,9 @@ class Person:
     """What the person can do."""
     peers: Ranked[Person] = ranked("skills", "people")
     """Who else can do the same, those first who share the most skills."""
+    same_places: Ranked[Person] = ranked("places", "people", kept="job", keep=10)
+    """Who has been at the same places, those first who share the most. Of a city that is everybody in it, so
+    `keygraph summarize` finds them, and each person keeps the first ten."""
 
     degree: int | None = degree("dates", "places", "skills")
     """How many edges lead from the person, counted by `keygraph summarize`."""

@@ -23,7 +23,7 @@ import orjson
 
 from keygraph.dynamo.items import Item, base64_text
 from keygraph.dynamo.store import Scan, Store, pages
-from keygraph.summaries.work import EDGES, IMAGES, LINKS, WRITES, GroupRow, Summaries, Walked
+from keygraph.summaries.work import EDGES, IMAGES, LINKS, WRITES, GroupRow, Summaries, WalkSource
 from keygraph.summaries.writing import SummaryWriter
 from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import key_from_json, key_to_json
@@ -276,7 +276,7 @@ class LocalJob:
                     await asyncio.sleep(0)
                 if self._work.walked.walks:
                     self._file.sort_edges()
-                walked = Walked(self._file.edges, self.at)
+                walked = WalkSource(self._file.edges, self.at)
                 for stage in _STAGES:
                     for rows in _batches(self._work.reduced(self._file.sorted(stage), walked), _BATCH_ROWS):
                         self._file.add(rows)

@@ -82,7 +82,7 @@ ReadEdges: TypeAlias = Callable[[str, bytes, int], Sequence[GroupRow]]
 """Returns the first edges of a list after a position, at most a number of them."""
 
 
-class Walked(NamedTuple):
+class WalkSource(NamedTuple):
     """What walks are computed from."""
 
     edges: ReadEdges
@@ -141,7 +141,7 @@ class Summary:
         return value
 
     def results(
-        self, group: str, rows: Iterable[GroupRow], walked: Walked | None = None
+        self, group: str, rows: Iterable[GroupRow], walked: WalkSource | None = None
     ) -> Iterator[tuple[bytes, Value]]:
         """Yields the content of each target of a group, with the value, given the rows of the group in their order."""
         value: Value = None
@@ -325,7 +325,7 @@ class OfRank(Summary):
         return _TARGET + number_bytes(negated)
 
     def results(
-        self, group: str, rows: Iterable[GroupRow], walked: Walked | None = None
+        self, group: str, rows: Iterable[GroupRow], walked: WalkSource | None = None
     ) -> Iterator[tuple[bytes, Value]]:
         before, place = b"", 0
         for index, row in enumerate(rows, 1):
@@ -349,14 +349,14 @@ class OfWalk(Summary):
         return NO_GROUP if identity is None else _text(identity)
 
     def results(
-        self, group: str, rows: Iterable[GroupRow], walked: Walked | None = None
+        self, group: str, rows: Iterable[GroupRow], walked: WalkSource | None = None
     ) -> Iterator[tuple[bytes, Value]]:
         if walked is None:
             raise LookupError("a walk needs the edges of its lists")
         value = self._found(group, walked)
         yield from ((row.content, value) for row in rows)
 
-    def _found(self, group: str, walked: Walked) -> Value:
+    def _found(self, group: str, walked: WalkSource) -> Value:
         """Returns what the node of a group keeps; None if its walk fails as that of a query would."""
         if group == NO_GROUP:
             return None
@@ -377,7 +377,7 @@ class OfWalk(Summary):
         except (CorruptItem, ValueError, OverflowError):
             return None
 
-    def _part(self, wanted: Wanted, walked: Walked) -> Part:
+    def _part(self, wanted: Wanted, walked: WalkSource) -> Part:
         """Returns a part of a list."""
         path, owner = wanted.path, wanted.owner
         is_one = isinstance(path, AccessPath) and path.is_one
@@ -393,7 +393,7 @@ class OfWalk(Summary):
 
 
 @dataclass(frozen=True, eq=False)
-class WalkedLists:
+class ListedEdges:
     """The lists that kept walks follow: each item gives edges to the lists that have it."""
 
     graph: Graph
@@ -540,9 +540,9 @@ class Summaries:
         yield OfFirstList(record, declared, graph, tallies, links, whole)
 
     @cached_property
-    def walked(self) -> WalkedLists:
+    def walked(self) -> ListedEdges:
         """The lists that kept walks follow."""
-        return WalkedLists(self.graph, [each.walk for each in self.summaries if isinstance(each, OfWalk)])
+        return ListedEdges(self.graph, [each.walk for each in self.summaries if isinstance(each, OfWalk)])
 
     @cached_property
     def _stored_in(self) -> Mapping[RecordType, Sequence[tuple[int, Summary]]]:
@@ -622,7 +622,7 @@ class Summaries:
         for row, several in values.items():
             yield row._replace(content=_dumped(self.summaries[row.summary].combined(several)))
 
-    def reduced(self, rows: Iterable[GroupRow], walked: Walked | None = None) -> Iterator[GroupRow]:
+    def reduced(self, rows: Iterable[GroupRow], walked: WalkSource | None = None) -> Iterator[GroupRow]:
         """Yields the rows of the next stages, given those of one stage in their order. `walked` is for the stage of walks."""
         for (index, group), several in groupby(rows, key=lambda row: (row.summary, row.key)):
             summary = self.summaries[index]

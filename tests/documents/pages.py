@@ -1,7 +1,7 @@
 """The pages in `docs/` that show how a model's queries become requests: what is generated in them.
 
 A page is written by hand, but for three things. The block after each GraphQL block has the requests that this query
-sends when it is asked of the model's sample. The table after `<!-- paths -->` has every access path of the model with
+sends when it is asked of the model's sample, after `keygraph summarize`. The table after `<!-- paths -->` has every access path of the model with
 its request. A console block that begins with `keygraph describe` has what that command prints, without the descriptions
 of the types. After a change,
 
@@ -30,6 +30,7 @@ from keygraph_resolvers.naming.names import field_name
 from tests.documents.round_trips import RoundTrips
 from tests.documents.samples import files_of
 from tests.documents.served import Served, lines_of, written_down
+from tests.keygraph.summarized import summarize
 from tests.server.command_line import run
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -116,6 +117,7 @@ async def _write(name: str) -> None:
             interchange = Interchange(graph)
             items = tuple(interchange.read(line) for line in lines_of(*files_of(name)))
             await store.send(BatchWrite(items))
+            await summarize(graph, store, Path(folder))
             page.write_text(await rewritten(page.read_text("utf-8"), graph, store), "utf-8")
 
 

@@ -17,6 +17,7 @@ from tests.conftest import MakeStore
 from tests.documents.pages import DOCS, NAMES, described, graph_of, rewritten
 from tests.documents.samples import files_of, serve
 from tests.documents.served import EXAMPLES
+from tests.keygraph.summarized import summarize
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 ROOT = Path(__file__).parents[2]
@@ -80,10 +81,11 @@ async def test_the_queries_to_try_answer(name: str, make_store: MakeStore) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_the_page_says_what_is_sent(name: str, make_store: MakeStore) -> None:
+async def test_the_page_says_what_is_sent(name: str, make_store: MakeStore, tmp_path: Path) -> None:
     """If the change is meant: `python -m tests.documents.pages`."""
     graph = graph_of(name)
     served = await serve(graph, make_store, *files_of(name))
+    await summarize(graph, served.store, tmp_path)
     page = (DOCS / f"{name}.md").read_text("utf-8")
     assert page.count("```graphql\n") == page.count("```text\n") > 2
     assert await rewritten(page, graph, served.store) == page

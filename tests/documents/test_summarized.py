@@ -26,7 +26,7 @@ ASKED = {
         bill(billId: "4224663") { total invoiced largest invoices { aggregate { sum(field: AMOUNT) } } }
     }""",
     "talent": """{
-        person(nodeId: 1) { degree skillCount placeAmongPeers skills { totalCount } places { totalCount } dates { totalCount } }
+        person(nodeId: 1) { samePlaces { edges { score node { name } } } degree skillCount placeAmongPeers skills { totalCount } places { totalCount } dates { totalCount } }
         skill(nodeId: 4) { peopleCount place people { totalCount } }
     }""",
 }
@@ -80,6 +80,9 @@ async def test_what_an_invoice_comes_to(make_store: MakeStore, tmp_path: Path) -
 async def test_rankings_across_peers(make_store: MakeStore, tmp_path: Path) -> None:
     found = await answer("talent", make_store, tmp_path)
     person, skill = found["person"], found["skill"]
+    assert person.pop("samePlaces") == {
+        "edges": [{"score": 1.0, "node": {"name": name}} for name in ("Julia Novak", "Jonas Berg")]
+    }
     lists = {name: person.pop(name)["totalCount"] for name in ("skills", "places", "dates")}
     assert person == {"degree": sum(lists.values()), "skillCount": lists["skills"], "placeAmongPeers": 2}
     assert person["degree"] == 5

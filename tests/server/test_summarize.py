@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+import keygraph_examples.talent as talent_file
 from keygraph.dynamo.items import Item
 from keygraph.summaries.local import LocalJob, UnusableWorkFile, WorkFile
+from keygraph_examples.talent import graph as talent
 from tests.keygraph.exported import full_export
 from tests.keygraph.league import graph
 from tests.keygraph.summarized import AT
@@ -352,4 +354,37 @@ def test_spark_needs_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: PySpark is not installed. Install it with `pip install 'keygraph[spark]'`.\n",
+    )
+
+
+@pytest.mark.long
+def test_what_nodes_keep_of_walks_is_an_attribute_to_every_command(tmp_path: Path) -> None:
+    """The copy of an exported and loaded table is verified, repaired and filled, and nothing of a walk changes."""
+    model, other = ("--model", "keygraph_examples.talent:graph"), "sqlite:other.db"
+    make_table(FILE, table=talent.table)
+    sample = Path(talent_file.__file__).parent / "talent.described.jsonl"
+    for words in (
+        ("load", str(sample), *model, "--store", FILE),
+        ("summarize", *model, "--store", FILE),
+        ("export", "talent.jsonl", *model, "--store", FILE),
+        ("table", "create", *model, "--store", other),
+        ("load", "talent.jsonl", *model, "--store", other),
+        ("verify", *model, "--store", other, "--repair", "--only", "counts"),
+        ("backfill", *model, "--store", other),
+        ("verify", *model, "--store", other),
+        ("copy", *model, "--store", other, "--to", "sqlite:copied.db"),
+    ):
+        result = run(*words)
+        assert result.exit_code == 0, (words, result.stdout, result.stderr)
+    items = items_in(FILE, talent.table)
+    assert items == items_in(other, talent.table) == items_in("sqlite:copied.db", talent.table)
+    kept = [item["SamePlaces"] for item in items if "SamePlaces" in item]
+    assert {"total": 2, "nodes": [["Person", [each], 1, 1] for each in "59"]} in kept
+    explained = " ".join(
+        run("summarize", *model, "--store", FILE, "--explain", "1 / NAME|1|PERSON").stdout.split()
+    )
+    assert "SamePlaces = {same_places}" in explained
+    result = run("summarize", *model, "--store", FILE, "--engine", "spark")
+    assert result.stderr == (
+        "keygraph: walks are computed on one machine, and the model keeps Person.same_places. Leave --engine spark out.\n"
     )

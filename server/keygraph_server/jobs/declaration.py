@@ -32,6 +32,9 @@ def _record_parts(record: RecordType) -> Iterator[str]:
     for field in record.fields.values():
         yield _field_text(field)
         yield from _enums(field.type)
+    for walk in record.walks.values():
+        if walk.options.is_kept:
+            yield f"{walk.name} {replace(walk.options, access=())}"
     for end in (*record.ends.values(), *record.list_ends.values()):
         yield f"{end.name} {end.type_name} {end.optional} {end.attributes} {end.written is not None}"
 
