@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_359, ("server",): 14_166, ("tests",): 100_939}
+LINES = {("keygraph", "resolvers"): 62_495, ("server",): 14_166, ("tests",): 101_129}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -54,12 +54,26 @@ def draft(
     _fix(drafted, check)
     with imported_graph(model_text(drafted)) as graph:
         add_lists(drafted, graph)
+        _let_be_absent(drafted, graph, items)
     _fix(drafted, check)
     with imported_graph(model_text(drafted)) as graph:
         refused = [(item, reason) for item in items if (reason := why_not_read(graph, item)) is not None]
     return model_text(
         drafted, [*(f"doubt: {doubt}" for doubt in (*doubts, *kinds.doubts)), *_notes(table, refused)]
     )
+
+
+def _let_be_absent(drafted: Draft, graph: Graph, items: Sequence[Item]) -> None:
+    """Makes optional what a type's items lack: those of a type that is left out may be read as another's."""
+    types = {type_.name: type_ for type_ in drafted.types}
+    for item in items:
+        record = graph.recognise(item)
+        if record is None:
+            continue
+        in_keys = {slot.path[0] for slot in record.slots.values()}
+        for name, field in types[record.name].fields.items():
+            if field.attribute and field.attribute not in item and name not in in_keys:
+                field.optional = True
 
 
 def _unknown(table: Table) -> DraftType:

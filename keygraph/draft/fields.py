@@ -256,6 +256,8 @@ def can_be_end(type_: DraftType, node: DraftType, parts: Sequence[Part]) -> bool
     if len(rows & node.ids) * 2 > len(rows):
         return True
     first = columns[0].given
+    if {re.split(r"\W", text)[0] for text in first} <= node.single_ids:
+        return False  # they begin with the node's ids, and say more
     if text_annotation(first) != text_annotation([id_[0] for id_ in node.ids]):
         return False
     prefix = _common_word([id_[0] for id_ in node.ids])

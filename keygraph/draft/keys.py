@@ -80,6 +80,11 @@ def is_word(text: str) -> bool:
     return _WORD.fullmatch(text) is not None
 
 
+def is_mark(text: str) -> bool:
+    """Returns whether the text stands for nothing by itself: `-`, or a word in quotes."""
+    return re.fullmatch(r"\W{1,3}|([\"'])[A-Za-z_-]{1,40}\1", text) is not None
+
+
 class KeyReader:
     """Reads the texts of a table's keys by what they have in common."""
 
@@ -94,14 +99,26 @@ class KeyReader:
         self._weak = None if strong else _weak_heads(texts)
         inside = "".join(map(re.escape, sorted(strong))) or _NOTHING
         self._separators = re.compile(rf"{_WHOLE.pattern}|(?P<separator>[{inside}]+)", re.ASCII)
+        self._runs: Counter[str] = Counter()
+        """How often each separator is in the texts."""
+        self._runs = Counter(separator for text in texts for separator in self._split(text)[1::2])
         split = {
             name: [(self._split(text)[::2], form) for text, form in column] for name, column in sample.items()
         }
         self._values: dict[str, None] = {}
         """The words that may name kinds of items, but are taken as values."""
         self._heads = self._heads_of([row for column in split.values() for row in column])
+        self._ids = {
+            values[number]
+            for column in split.values()
+            for values, _ in column
+            for number in range(1, len(values))
+            if values[number - 1] in self._heads
+        }
+        """The texts that follow a first word in some key: what stands alone elsewhere is the same value."""
         self._constants = {name: self._constants_of(name, column) for name, column in split.items()}
         self._literals = self._literals_behind(split)
+        self._optional = self._optional_places(split)
         self._joined = self._joined_ends(columns)
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
 
@@ -167,7 +184,9 @@ class KeyReader:
         for number, value in enumerate(values):
             shard = _SHARD.fullmatch(value) if attribute in self._partitions else None
             if not value:
-                pass
+                if (attribute, _head_of(values, self._heads), len(values), number) in self._optional:
+                    pattern.append(VARYING)
+                    texts.append("")
             elif self._is_literal(attribute, values, seps, number):
                 pattern.append(value)
             elif shard is not None:
@@ -204,8 +223,12 @@ class KeyReader:
         parts: list[str] = []
         start = 0
         for found in self._separators.finditer(text):
-            if found["separator"]:
-                parts += [text[start : found.start()], found["separator"]]
+            if run := found["separator"]:
+                # A separator twice has an absent value in it, if it is usually there once.
+                one = next(
+                    (one for one in self._runs if run == one * 2 and self._runs[one] > self._runs[run]), run
+                )
+                parts += [text[start : found.start()], one, *([] if one == run else ["", one])]
                 start = found.end()
         return [*parts, text[start:]]
 
@@ -246,18 +269,20 @@ class KeyReader:
                 forms.setdefault(given[0], []).append(form)
         total = sum(map(len, forms.values()))
         is_partition = attribute in self._partitions
-        others = {value: each for value, each in forms.items() if not is_word(value)}
+        marks = {value for value in forms if is_mark(value)} - self._ids
+        others = {value: each for value, each in forms.items() if not is_word(value) and value not in marks}
         forms = {word: each for word, each in forms.items() if is_word(word)}
         found = self._without_values(forms, most=1 if is_partition else _MANY_ALIKE - 1)
         upper = {word for word in found if word.isupper()}
         if is_partition:
             chosen = {word for word in found if len(forms[word]) >= (2 if word in upper else 3)}
-            return chosen if len(chosen) * 2 <= total and len(chosen) <= _MOST_WORDS else set()
+            is_few = len(chosen) * 2 <= total and len(chosen) <= _MOST_WORDS
+            return marks | (chosen if is_few else set())
         chosen = upper if len(upper) <= _MOST_WORDS else set()
         unlike = {words[0] for words in _alike(forms) if len(words) == 1} | MAIN
-        lower = {word for word in (found - upper) & unlike if len(forms[word]) > 1}
+        lower = {word for word in (found - upper - self._ids) & unlike if len(forms[word]) > 1}
         chosen |= lower if len(lower) <= _MOST_WORDS // 2 else set()
-        return chosen | _unlike_others(others)
+        return chosen | _unlike_others(others) | marks
 
     def _literals_behind(self, split: Mapping[str, Iterable[_Row]]) -> dict[_Place, set[str]]:
         """Returns the literal text after the first value of keys, by its place."""
@@ -268,12 +293,23 @@ class KeyReader:
                 for number in range(1, len(values)):
                     texts = found.setdefault((attribute, head, len(values), number), {})
                     texts.setdefault(values[number], []).append((values[number - 1], form))
+        others = {text for texts in found.values() if len(texts) > 1 for text in texts}
         return {
             place: self._words_at_the_end(place, texts)
             if place[3] == place[2] - 1
-            else self._words_inside(texts)
+            else self._words_inside(texts) - others
             for place, texts in found.items()
         }
+
+    def _optional_places(self, split: Mapping[str, Iterable[_Row]]) -> set[_Place]:
+        """Returns the places behind the first word of sort keys where some have a value, and others have none."""
+        found: dict[_Place, set[bool]] = {}
+        for attribute, column in split.items():
+            for values, _ in column:
+                head = _head_of(values, self._heads)
+                for number in range(1, len(values) if head and attribute not in self._partitions else 0):
+                    found.setdefault((attribute, head, len(values), number), set()).add(bool(values[number]))
+        return {place for place, are_there in found.items() if len(are_there) > 1}
 
     def _words_inside(self, texts: Collection[str]) -> set[str]:
         """Returns the word that is the same in all keys of a kind."""
@@ -288,8 +324,18 @@ class KeyReader:
         forms = {text: [form for _, form in each] for text, each in rows.items()}
         if not head:
             return set()
+        named, ordered = set(filter(is_word, forms)), set(filter(_ORDERED.match, forms))
+        if ordered and len(named) in range(1, _FEW_TEXTS) and len(ordered | named) == len(forms):
+            return named  # the latest of all versions
+        named -= self._ids
+        is_part = attribute in self._partitions
         if not all(is_word(text) and text.isupper() for text in forms):
-            return _unlike_others(forms) if attribute not in self._partitions else set()
+            befores = {before for each in rows.values() for before, _ in each}
+            is_of_ids = is_part and length > 2 and befores <= self._ids and len(named) == len(forms)
+            if is_of_ids and len(forms) > 1:
+                others = {text: each for text, each in forms.items() if any(each)}
+                return named if self._without_values(others, most=1) == others.keys() else set()
+            return set() if is_part else _unlike_others(forms)
         is_behind_values = length > 2 and all(
             len({before for before, _ in each}) > 1 for each in rows.values()
         )

@@ -30,7 +30,7 @@ Texts: TypeAlias = "tuple[str | None, ...]"
 """A value, as text, in each item of a type."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """A varying part of a kind's keys: its text in each of the items."""
 
@@ -42,6 +42,11 @@ class Column:
         """Its text in each of the items that have the key."""
         return [text for text in self.texts if text is not None]
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is not a coincidence that another column has the same texts. One short text may be one."""
+        return len(self.texts) > 1 or len(self.given[0]) >= _CERTAIN_TEXT
+
     def equals(self, texts: Texts) -> bool:
         """Whether these texts are the same in all items that have the key."""
         return bool(texts) and all(
@@ -50,7 +55,7 @@ class Column:
 
 
 Part = str | Column
-"""A part of a kind's key: a fixed text, or a column. Equal columns are one that is repeated."""
+"""A part of a kind's key: a fixed text, or a column. A column that is repeated is the same object."""
 
 
 @dataclass(eq=False)
@@ -77,8 +82,8 @@ class ItemKind:
 
 
 def words_of(parts: Iterable[Part]) -> list[str]:
-    """The words of a key."""
-    return [part for part in parts if isinstance(part, str) and is_word(part)]
+    """The words of a key, without quotes around them."""
+    return [word for part in parts if isinstance(part, str) and is_word(word := part.strip("\"'"))]
 
 
 def signature_of(parts: Iterable[Part]) -> tuple[str | None, ...]:
@@ -93,7 +98,8 @@ def columns_of(parts: Iterable[Part]) -> list[Column]:
 
 def rows_of(parts: Iterable[Part]) -> frozenset[tuple[str, ...]]:
     """The texts of the varying parts, together for each item that has the key."""
-    return frozenset(zip(*(column.given for column in columns_of(parts)), strict=True))
+    rows = zip(*(column.texts for column in columns_of(parts)), strict=True)
+    return frozenset(row for row in rows if None not in row)
 
 
 class Kinds:
@@ -122,7 +128,8 @@ class Kinds:
         ]
         for name in sorted(named, key=lambda name: (-counted[name], name)):
             values = {item[name] for item in self.items if isinstance(item.get(name), str)}
-            is_few = len(values) == 1 or len(values) * 2 <= counted[name] or len(values) <= 3
+            shapes = {self._shape(item) for item in self.items if isinstance(item.get(name), str)}
+            is_few = len(values) * 2 <= counted[name] or len(values) <= max(3, len(shapes))
             are_types = len(values) <= _MOST_TYPES and all(_is_type_name(str(value)) for value in values)
             if is_few and are_types and self._separates(name):
                 return name
@@ -209,9 +216,7 @@ class Kinds:
         if is_equal or len(patterns) == 1:
             return [ItemKind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
-        # One short text that two keys share may be a coincidence.
-        is_certain = len(items) > 1
-        known = [each for each in columns_of(partition) if is_certain or len(each.given[0]) >= _CERTAIN_TEXT]
+        known = [each for each in columns_of(partition) if each.is_certain]
         sort = self._without_prefixes(parts_of(patterns[1], texts, known), items)
         kind = ItemKind(items, value, partition, _without_constants(sort, partition))
         return self._split_by_words(kind) or [kind]
@@ -231,7 +236,8 @@ class Kinds:
 
     def _split_by_words(self, kind: ItemKind) -> list[ItemKind]:
         """Returns the kinds that a last word of the sort key distinguishes: `NAME|1|PERSON`."""
-        if kind.own_columns != [*kind.sort[-1:]] or not any(part in kind.partition for part in kind.sort):
+        repeated = [part for part in columns_of(kind.sort) if part in kind.partition]
+        if kind.own_columns != [*kind.sort[-1:]] or not repeated:
             return []
         [column] = kind.own_columns
         chosen = dict.fromkeys(column.given)
@@ -242,10 +248,15 @@ class Kinds:
         def of_word(word: str) -> ItemKind:
             rows = [number for number, text in enumerate(column.texts) if text == word]
 
+            narrowed = {
+                part: replace(part, texts=tuple(part.texts[row] for row in rows))
+                for part in columns_of((*kind.partition, *kind.sort))
+            }
+
             def within(part: Part) -> Part:
                 if isinstance(part, str):
                     return part
-                return word if part == column else replace(part, texts=tuple(part.texts[row] for row in rows))
+                return word if part is column else narrowed[part]
 
             items = [kind.items[row] for row in rows]
             partition, sort = (tuple(map(within, parts)) for parts in (kind.partition, kind.sort))
@@ -294,7 +305,7 @@ def parts_of(pattern: Pattern, rows: Sequence[Texts], known: Iterable[Column] = 
     for part in pattern:
         if isinstance(part, VaryingPart):
             texts = next(columns)
-            made.append(by_texts.get(texts) or Column(texts, part.shard))
+            made.append(by_texts.get(texts) or Column(tuple(text or None for text in texts), part.shard))
         elif made and isinstance(made[-1], str) and not (is_word(part) or is_word(made[-1])):
             made[-1] += part
         else:

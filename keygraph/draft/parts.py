@@ -128,6 +128,14 @@ class DraftType:
             and all(part.path in inside for part in self.sort if isinstance(part, Reference))
         )
 
+    def attributes_of(self, path: tuple[str, ...]) -> list[str]:
+        """Returns the attributes that hold a field, or a key field of an end; none if only keys hold it."""
+        end = self.ends.get(path[0])
+        if end is None:
+            attribute = self.fields[path[0]].attribute
+            return [attribute] if attribute else []
+        return [attribute for field, attribute in end.attributes.items() if field in path[1:]]
+
     def placeholder(self, path: tuple[str, ...]) -> Reference:
         """Returns the placeholder of a field, in its format."""
         return Reference(path, self.formats.get(path, ""))

@@ -4,8 +4,8 @@ their keys."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from keygraph.draft.fields import (
@@ -27,6 +27,7 @@ from keygraph.draft.kinds import (
     ItemKind,
     Kinds,
     Part,
+    Texts,
     columns_of,
     parts_of,
     rows_of,
@@ -35,6 +36,7 @@ from keygraph.draft.kinds import (
 )
 from keygraph.draft.names import ScopeNames, field_name, is_generic, is_id, type_name, without_id
 from keygraph.draft.parts import SHARD_PLACEHOLDER, DraftType, IndexCall, TemplatePart
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.template import Reference
 from keygraph.names import snake, words
@@ -49,6 +51,7 @@ class Drafter:
 
     def __init__(self, kinds: Kinds) -> None:
         self.table = kinds.table
+        self._kinds = kinds
         self.nodes: list[DraftType] = []
         self.others: list[DraftType] = []
         self._names = ScopeNames("")
@@ -100,9 +103,33 @@ class Drafter:
     def _node_word(self, kind: ItemKind) -> str:
         if kind.type_value:
             return kind.type_value
-        named = words_of(kind.partition)
         own = [word for word in words_of(kind.sort) if word.lower() not in MAIN]
-        return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
+        found = words_of(kind.partition) or self._named_ids(kind) or own or self._index_words(kind)
+        return (found or [self._plain_word(0, is_node=True)])[-1]
+
+    def _named_ids(self, kind: ItemKind) -> list[str]:
+        """Returns the name of the attribute that also holds the only varying part of the partition key, if it is an id."""
+        keys, columns = {key.name for key in self.table.keys}, kind.partition_columns
+        found = [
+            without_id(name)
+            for name in kind.items[0].keys() - keys
+            if len(columns) == 1 and is_id(name) and not is_generic(name)
+            if all(item.get(name) == text for item, text in zip(kind.items, columns[0].texts, strict=True))
+        ]
+        return sorted(filter(None, found))[:1]
+
+    def _index_words(self, kind: ItemKind) -> list[str]:
+        """Returns the first words of the kind's keys in indexes that no partition key of the table begins with."""
+        taken = {word for other in self._kinds.found for word in words_of(other.partition)}
+        found = dict.fromkeys(
+            word
+            for index in self.table.indexes
+            for key in reversed(index.keys)
+            for item in kind.items
+            if (reading := self._kinds.reader.read(key, item)) is not None
+            for word in words_of(part for part in reading.pattern[:1] if isinstance(part, str))
+        )
+        return [word for word in found if word not in taken][:1]
 
     def _plain_word(self, number: int, *, is_node: bool = False) -> str:
         """Returns a name for a key without words: from the name of its attribute, or of the table."""
@@ -142,16 +169,18 @@ class Drafter:
         targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Reference)}
         if len(targets & type_.ends.keys()) == 2:
             type_.kind = "edge"
-        wording = self._other_words(kind, type_)
+        wording = self._other_words(kind, type_, owner)
         type_.name = self._names.take(
             *map(type_name, [kind.type_value, wording] if kind.type_value else [wording])
         )
         return type_
 
-    def _other_words(self, kind: ItemKind, type_: DraftType) -> str:
+    def _other_words(self, kind: ItemKind, type_: DraftType, owner: DraftType | None) -> str:
         """Returns a name for the type: its owner, the words of its sort key, and the node at the far end."""
         targets = [end.target.name for end in type_.ends.values()]
-        named = [word for word in words_of(kind.sort) if type_name(word) not in targets]
+        behind_owner = kind.partition[len(owner.signature) if owner else 0 :] if targets else ()
+        own = [*words_of(behind_owner), *words_of(kind.sort)]
+        named = [word for word in own if type_name(word) not in targets]
         is_named = named and named[-1:] == [word for word in named if field_name(word, "") in type_.ends][-1:]
         far = targets[1:2] if type_.kind == "edge" and not is_named else []
         return "_".join([*targets[:1], *(named + far or ["item"])])
@@ -182,7 +211,8 @@ class Drafter:
         """Returns the placeholder of a column: a shard, a value already in the key, a node's id, or else a field."""
         if column.shard:
             return _shard_of(type_, column)
-        if number == 1 and (known := _known(type_, column)) is not None:
+        known = _known(type_, column) if number == 1 and column.is_certain else None
+        if known is not None:
             return type_.placeholder(known)
         target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
         if target is not None:
@@ -200,7 +230,8 @@ class Drafter:
             wanted = key.name if is_whole and is_named and is_id(key.name) else f"{type_.name}_id"
         else:
             wanted = "label" if all(map(is_word, column.given)) else f"{'sort' if number else 'key'}_part"
-        return field_for(type_, column, wanted, key, identifies=type_.kind == "node")
+        made = field_for(type_, column, wanted, key, identifies=type_.kind == "node")
+        return replace(made, optional=None in column.texts)
 
     def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Reference:
         """Adds an end to the type and returns the placeholder of the whole node."""
@@ -273,7 +304,7 @@ def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
         taken: set[tuple[str, ...]] = set()
         for kind in ranked:
             ids = rows_of(kind.partition)
-            is_small = len(kind.items) < 3 and bool(words_of(kind.partition))
+            is_small = len(kind.items) < 3 and len(taken) < 2 and bool(words_of(kind.partition))
             if not taken or (not ids & taken and not is_small):
                 chosen.append(kind)
                 taken |= ids or {("",)}
@@ -371,16 +402,40 @@ class _IndexKeys:
         rows = [all(key.holds(item.get(key.name)) for key in index.keys) for item in type_.items]
         if not any(rows):
             return
+        templates: dict[str, tuple[TemplatePart, ...]] = {}
         for key in index.keys:
             if key.name not in self._done and (template := self._template(key)) is not None:
-                call.templates.append(template)
+                templates[key.name] = template
             self._done.add(key.name)
+        if templates and not self._is_absent_elsewhere(templates, rows):
+            # Nothing else says which items are in the index.
+            name, _ = templates.popitem()
+            add_field(type_, name)
+        call.templates += templates.values()
         if call.templates:
             type_.calls[index.name] = call
         if not all(rows):
             type_.doubts.append(f"{sum(rows)} of {len(rows)} are in the index {index.name}")
         if call.shards is not None:
             type_.doubts.append(f"{call.shards} shards in {index.name}, if the sample has the last one")
+
+    def _is_absent_elsewhere(
+        self, templates: Mapping[str, Sequence[TemplatePart]], rows: Sequence[bool]
+    ) -> bool:
+        """Returns whether each item that is not in the index lacks a value of one of its keys there."""
+        paths = {part.path for parts in templates.values() for part in parts if isinstance(part, Reference)}
+        attributes = {key.name for key in self._call.index.keys if key.name not in templates}
+        in_keys: list[Texts] = []
+        for path, texts in self._type.texts.items():
+            if {path, path[:1]} & paths:
+                stored = self._type.attributes_of(path)
+                attributes.update(stored)
+                in_keys += [] if stored else [texts]
+
+        def is_absent(row: int, item: Item) -> bool:
+            return not attributes <= item.keys() or any(texts[row] is None for texts in in_keys)
+
+        return all(is_in or is_absent(row, self._type.items[row]) for row, is_in in enumerate(rows))
 
     # --- One key --------------------------------------------------------------------------------------
 
