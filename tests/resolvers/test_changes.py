@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -332,6 +333,27 @@ async def test_changes_that_a_viewer_does_not_see_lose_none_of_theirs(
         assert not listener.has_ended
         assert not listener._waiting_answers
         assert live.queries.held == listener.operation.size
+
+
+async def test_an_edge_of_which_only_one_item_was_written_is_heard_too(members: Live) -> None:
+    """Another program has forgotten the other item, whichever it is."""
+    store, fields = members.service.store, "kind old { since } new { since }"
+    listener = await hear(
+        members, f"subscription {{ likesChanged {{ {fields} }} }}", viewer={"roles": ["all"]}
+    )
+    one, other = ({"PK": f"GROUP#{a}", "SK": f"LIKES#{b}"} for a, b in ("ab", "ba"))
+    changes: list[tuple[list[Item], str, int | None, int | None]] = [
+        ([other], "CREATED", None, 0),
+        ([{**other, "since": Decimal(1)}], "UPDATED", 0, 1),
+        ([one], "CREATED", None, 0),
+        ([{**each, "since": Decimal(2)} for each in (other, one)], "UPDATED", 0, 2),
+        ([{**other, "since": Decimal(3)}], "UPDATED", 2, 3),
+        ([], "DELETED", 3, None),
+    ]
+    for items, kind, old, new in changes:
+        await store.send(BatchWrite(tuple(items), deletes=() if items else (("GROUP#b", "LIKES#a"),)))
+        images = ({"since": each} if each is not None else None for each in (old, new))
+        assert await change_of(listener) == dict(zip(("kind", "old", "new"), (kind, *images), strict=True))
 
 
 def test_names_in_the_schema_are_the_models_own() -> None:

@@ -123,6 +123,11 @@ class Plan:
         """The keys of the root fields that graphql-core executes itself."""
         return tuple(each.key for each in self.foreign)
 
+    @cached_property
+    def _changing(self) -> list[RecordType]:
+        """The types whose changes it listens to."""
+        return [each.kind.record for each in self.root.fields if isinstance(each.kind, ChangesOf)]
+
     # --- What it needs of items ---------------------------------------------------------------------------
 
     @cached_property
@@ -136,8 +141,9 @@ class Plan:
             # An item that only leads to a node needs its type, its keys and that end.
             for listed, ends in step.needed.items():
                 found[listed] = (found.get(listed) or frozenset()) | ends
-        for changes in (each.kind for each in self.root.fields if isinstance(each.kind, ChangesOf)):
-            found[changes.record] = frozenset()  # its rules decide what the viewer sees of a change
+        for record in self._changing:
+            # Its rules decide what the viewer sees of a change; the two items of a mirrored edge are compared.
+            found[record] = None if record.is_mirrored else frozenset()
         for copying, copies in self.copied.items():
             found[copying] = (found.get(copying) or frozenset()) | copies
         for walk in self.walks:
@@ -210,6 +216,7 @@ class Plan:
             if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}
+        nodes.update(record for record in self._changing if record.is_mirrored)
         of_walks = (record for walk in self.walks for record in walk.looked_for)
         by_key = (step for step in self.lists if step.may_look_up or isinstance(step.page, PartialPage))
         return frozenset(nodes.union((record for step in by_key for record in step.path.records), of_walks))

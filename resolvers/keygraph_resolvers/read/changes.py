@@ -52,6 +52,8 @@ class RecordChange:
     """When it was made, in seconds since 1970."""
     waits: int = 0
     """For how many operations it is kept."""
+    is_of_both: bool | None = None
+    """Whether both items of a mirrored edge were changed; None if that is not known yet."""
 
     @cached_property
     def size(self) -> int:
@@ -92,7 +94,7 @@ class RecordChange:
 
     @cached_property
     def mirror(self) -> RecordChange | None:
-        """The change of the other item of a mirrored edge, if its key comes first: both are then told by it."""
+        """The change of the other item of a mirrored edge, if its key comes first: a change of both is told by it."""
         record, items = self.record, (self.old, self.new)
         if not record.is_mirrored:
             return None
@@ -143,7 +145,11 @@ def visible_kind(access: Permissions | None, change: RecordChange, wanted: Wante
     if kind is None or mirror is None:
         return kind
     other = _kind(access, mirror, wanted)
-    return kind if other is None else UNDECIDED if other is UNDECIDED else None
+    if other is None:
+        return kind
+    if other is UNDECIDED or change.is_of_both is None:
+        return UNDECIDED
+    return None if change.is_of_both else kind
 
 
 def _kind(access: Permissions | None, change: RecordChange, wanted: WantedChanges) -> str | None:

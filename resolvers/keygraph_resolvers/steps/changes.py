@@ -1,7 +1,8 @@
 """The changes of a type's records, each as the viewer sees it.
 
 Without a change, the step says which ones the operation wants. With one, it reads the other items that decide what the
-viewer sees of the record before and after it, and continues from both.
+viewer sees of the record before and after it, and continues from both. Of a mirrored edge, it reads the two items where that
+decides which of their changes the viewer is told.
 """
 
 from __future__ import annotations
@@ -10,16 +11,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
+from keygraph.dynamo.items import Item
+from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.permissions import Permissions, restricted_name
 from keygraph.model.records import RecordType
-from keygraph_resolvers.engine.requests import Begun, Reads, Start
+from keygraph_resolvers.engine.requests import Begun, GetItems, Reads, Start
 from keygraph_resolvers.engine.worst import KeyLookups, StepStart, Wait, Worst
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.global_ids import as_in_keys
 from keygraph_resolvers.naming.names import change_arguments
 from keygraph_resolvers.read.access import forbidden
-from keygraph_resolvers.read.changes import CREATED, DELETED, UNDECIDED, WantedChanges, named, visible_kind
+from keygraph_resolvers.read.changes import (
+    CREATED,
+    DELETED,
+    UNDECIDED,
+    RecordChange,
+    WantedChanges,
+    named,
+    visible_kind,
+)
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import ChangesOf
@@ -85,6 +96,9 @@ class ChangeStep(Step):
             yield KeyLookups((name.link.record,), 4 if record.is_mirrored else 2)
         if links:
             yield Wait("visible", 1, 0)
+        if record.is_mirrored:
+            yield KeyLookups((record,), 2)
+            yield Wait("mirror", 1, 0)
         for fields in self._fields:
             for get in fields.values():
                 yield StepStart(get, key="the key of what was changed")
@@ -130,11 +144,34 @@ def _visible_change(op: Run, wanted: WantedChanges) -> Reads[ChangeObject | None
             if each.error is not None:
                 raise each.error
         kind = visible_kind(op.access, change, wanted)
+    if kind is UNDECIDED and change.mirror is not None and change.is_of_both is None:
+        change.is_of_both = yield from _agree(op, change, change.mirror)
+        kind = visible_kind(op.access, change, wanted)
     if kind is None or kind is UNDECIDED:
         return None
     record, identity = change.record, change.identity
     old, new = (None if item is None else Object(record, identity, item) for item in (change.old, change.new))
     return ChangeObject(kind, change.at, (None if kind == CREATED else old, None if kind == DELETED else new))
+
+
+def _agree(op: Run, *changes: RecordChange) -> Reads[bool]:
+    """Returns whether the two items of a mirrored edge, which these are changes of, are as each other now. Raises the error of
+    reading them."""
+    graph, record = op.graph, changes[0].record
+    wanted = [(each, key) for each in changes for key in graph.table_keys(record, each.identity)]
+    items: dict[RecordChange, Item | None] = dict.fromkeys(changes)
+    for each, answer in (yield GetItems(wanted, "mirror")):
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is not None and graph.recognise(answer) is record:
+            items[each] = answer
+    one, other = items.values()
+    if one is None or other is None:
+        return one is other
+    try:
+        return not any(graph.correspondences[record.name].differences(one, other))
+    except (CorruptItem, ValueError):
+        return False
 
 
 def _restricted(record: RecordType) -> Iterator[str | None]:
