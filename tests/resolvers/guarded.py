@@ -113,10 +113,15 @@ class NaiveAccess:
         """Whether they read a field of a record that they see."""
         own = self._rules.own[record.name]
         method = record.methods.get(name)
-        listed = any(name in (rule.fields or ()) for rule in self._rules.types.get(record.name, ()))
-        if method is not None and not listed and not own.get(name):
+        if method is not None and not own.get(name):
             needs = method.needs if method.needs is not None else (*record.fields, *record.ends)
-            return _all(self.reads(record, need, identity, item) for need in needs)
+            by_needs = _all([self.reads(record, need, identity, item) for need in needs])
+            listing = [rule for rule in self._rules.types.get(record.name, ()) if name in (rule.fields or ())]
+            if not listing:
+                return by_needs
+            # A rule without fields= covers a method only as far as its needs; one that names it allows it alone.
+            listed = _any([self._allows(rule, record, identity, item) for rule in listing])
+            return _all([self.writes(record, "read", name, identity, item), _any([listed, by_needs])])
         if name in {slot.path[0] for slot in record.identity}:
             return True
         return self.writes(record, "read", name, identity, item)
