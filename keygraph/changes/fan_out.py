@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import orjson
 
@@ -116,16 +117,20 @@ class ChangePublisher:
         Raises Unavailable."""
         with _as_unavailable():
             if not await self._client.exists(self._key):
-                await self._client.xadd(self._key, {"shard": "", "changes": "[]"})
+                await self._client.xadd(self._key, _entry("", b"[]"))
 
     async def publish(self, shard: str, records: Sequence[StreamRecord]) -> None:
         """Writes the next changes of a shard. Raises Unavailable: then some may be written, and all are to be again."""
         with _as_unavailable():
             async with self._client.pipeline(transaction=False) as pipeline:
                 for text in _entries(records):
-                    entry: Any = {"shard": shard, "changes": text}
-                    pipeline.xadd(self._key, entry, maxlen=_KEPT_ENTRIES, approximate=True)
+                    pipeline.xadd(self._key, _entry(shard, text), maxlen=_KEPT_ENTRIES, approximate=True)
                 await pipeline.execute()
+
+
+def _entry(shard: str, changes: bytes) -> Any:
+    """Returns an entry with a name of its own: its id is its time, which an entry of a stream that begins anew may have too."""
+    return {"shard": shard, "changes": changes, "name": uuid4().hex}
 
 
 def _entries(records: Iterable[StreamRecord]) -> Iterator[bytes]:
@@ -150,7 +155,8 @@ class PublishedChanges:
         self._client: Any = client
         self._table = table
         self._key = _stream_key(table)
-        self._position = _START
+        self._last: tuple[bytes, Any] = _START, {}
+        """The last entry that was read, or skipped."""
         self._is_doubtful = False
         """Whether something may be missing after the position: the connection was lost."""
         self._read: dict[str, tuple[str, float]] = {}
@@ -160,19 +166,19 @@ class PublishedChanges:
     async def start_at_latest(self) -> None:
         """Skips everything that was published so far. Raises Unavailable."""
         with _as_unavailable():
-            self._position = await self._latest()
+            self._last = await self._latest()
         self._is_doubtful = False
 
-    async def _latest(self) -> bytes:
+    async def _latest(self) -> tuple[bytes, Any]:
         entries = await self._client.xrevrange(self._key, count=1)
-        return entries[0][0] if entries else _START
+        return entries[0] if entries else (_START, {})
 
     async def read(self) -> list[tuple[str, StreamRecord]]:
         """Waits some seconds for the next changes, and returns them with their shards.
 
         Raises Unavailable, and StreamTrimmed if some may be missing; the next call goes on with what is there.
         """
-        position, was_doubtful, self._is_doubtful = self._position, self._is_doubtful, True
+        (position, last), was_doubtful, self._is_doubtful = self._last, self._is_doubtful, True
         with _as_unavailable():
             streams = (
                 await self._client.xread(
@@ -183,10 +189,11 @@ class PublishedChanges:
             )
             entries = streams[0][1] if streams else []
             # The oldest are deleted first: where this one is still there, so is what followed it.
-            is_there = await self._client.xrange(self._key, position, position)
+            there = await self._client.xrange(self._key, position, position)
+            is_there = any(fields.get(b"name") == last.get(b"name") for _, fields in there)
             is_trimmed = not is_there and (bool(entries) or position != _START)
             if is_trimmed:
-                self._position = await self._latest()
+                self._last = await self._latest()
         self._is_doubtful = False
         if is_trimmed or was_doubtful:
             reason = (
@@ -196,7 +203,7 @@ class PublishedChanges:
             )
             raise StreamTrimmed(f"changes of the fan-out {reason}")
         if entries:
-            self._position = entries[-1][0]
+            self._last = entries[-1]
         return [each for name, fields in entries for each in self._changes(name, fields)]
 
     def _changes(self, name: bytes, fields: Any) -> list[tuple[str, StreamRecord]]:

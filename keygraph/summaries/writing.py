@@ -32,8 +32,8 @@ from keygraph.tables.verify import Verification
 from keygraph.writing.presence import Presence, is_unchanged, within_maps
 
 Counted: TypeAlias = Literal["written", "confirmed", "newer", "gone", "refused"]
-"""What became of an item's values: some changed; none did, but their age; they are as new or newer; the item or what
-they depend on is not as it was read; they do not fit their type."""
+"""What became of an item's values: some changed; none did, but perhaps their age; they are newer, or as new and others; the
+item or what they depend on is not as it was read; they do not fit their type."""
 
 REPAIRED = "repaired"
 """Counts items with a count or sum that transactions keep and that was wrong."""
@@ -131,7 +131,8 @@ class SummaryWriter:
             if not results:
                 return "newer"
             changed = [each for each in results if stored_value(each.summary.field, item or {}) != each.value]
-            if not changed and self._options.only_changed:
+            is_done = all(self._age(record, each, item or {}) == self._as_of for each in results)
+            if not changed and (self._options.only_changed or is_done):
                 return "confirmed"
             changes, conditions = self._changes(record, results, before, item or {})
             try:
@@ -152,13 +153,21 @@ class SummaryWriter:
             return "written" if changed else "confirmed"
 
     def _is_newer(self, record: RecordType, result: Result, item: Item) -> bool:
-        """Returns whether a stored value is as new as the result."""
+        """Returns whether a stored value is newer than the result, or as new and another one. An equal one, this job has
+        written before it was interrupted."""
+        stored = self._age(record, result, item)
+        if stored is None or stored != self._as_of:
+            return stored is not None and stored > self._as_of
+        return stored_value(result.summary.field, item) != result.value
+
+    def _age(self, record: RecordType, result: Result, item: Item) -> datetime | None:
+        """Returns the age of a stored value."""
         age = result.summary.age
         try:
             stored = None if age is None else record.reader(age)(item)
         except CorruptItem:
-            return False
-        return isinstance(stored, datetime) and stored.tzinfo is not None and stored >= self._as_of
+            return None
+        return stored if isinstance(stored, datetime) and stored.tzinfo is not None else None
 
     def _changes(
         self, record: RecordType, results: Iterable[Result], before: Item, item: Item

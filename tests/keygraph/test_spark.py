@@ -115,7 +115,7 @@ async def test_it_reads_incremental_exports_and_keeps_newer_values(context: Any,
     run(context, address, bucket, rate=1000)
     assert computed(await items_in(address)) == expected(left)
     before = await items_in(address)
-    assert sum(run(context, address, bucket), Counter()) == {"newer": len(expected(left))}
+    assert sum(run(context, address, bucket), Counter()) == {"confirmed": len(expected(left))}
     assert await items_in(address) == before
 
 
@@ -176,8 +176,8 @@ async def test_an_executor_is_killed_in_the_middle_of_writing(tmp_path: Path) ->
     assert (done.returncode, killed.exists()) == (0, True), done.stderr
     assert "Command exited with code 137" in done.stderr
     counted = ast.literal_eval(done.stdout)
-    assert counted["newer"] > 0
-    assert counted["written"] + counted["newer"] == len(expected(items))
+    assert counted["confirmed"] > 0
+    assert counted["written"] + counted["confirmed"] == len(expected(items))
     assert computed(await items_in(address)) == expected(items)
 
 

@@ -35,7 +35,7 @@ from tests.keygraph.summarized import (
     summarize,
 )
 from tests.keygraph.verified_net import told
-from tests.tracing import HeldStore
+from tests.tracing import HeldStore, PassingStore
 
 on_all_engines = pytest.mark.parametrize("engine", ENGINES)
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
@@ -303,6 +303,34 @@ async def test_it_goes_on_wherever_it_was_stopped(
     assert await kept(store) == RIGHT
     ages = {item[name] for item in await contents(store) for name in _AGES if name in item}
     assert ages == {AS_OF}
+
+
+@on_sqlite
+async def test_what_it_has_written_itself_is_not_newer(store: Store, tmp_path: Path) -> None:
+    """Killed when it has written two items, and not yet noted that."""
+    written, two_are_done = list[object](), asyncio.Event()
+
+    class Killed(PassingStore):
+        async def send(self, request: Any, /) -> Any:
+            if not isinstance(request, Write):
+                return await store.send(request)
+            written.append(request)
+            if len(written) > 2:
+                await two_are_done.wait()
+                raise Stopped
+            answer = await store.send(request)
+            done.append(request)
+            if len(done) == 2:
+                two_are_done.set()
+            return answer
+
+    done = list[object]()
+    with pytest.raises(Stopped):
+        await summarize(graph, Killed(store), tmp_path)
+    counted = await summarize(graph, store, tmp_path, resume=True)
+    assert counted == {"confirmed": 2, "written": 7}
+    assert await summarize(graph, store, tmp_path) == {"confirmed": 9}
+    assert await kept(store) == RIGHT
 
 
 @on_sqlite
