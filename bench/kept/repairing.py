@@ -4,24 +4,24 @@ One percent of the items of a table of people, friendships, clubs and notes get 
 leftover in a key, a key that is missing, a mirror or a counterpart that is missing or differs, a wrong count, a missing one, a stale
 copy, and the mark of an interrupted change of copies. `keygraph
 verify --repair --yes` repairs them in a process of its own, while this one creates, renames and deletes notes; then
-`keygraph verify` must find nothing, and each note must be as it was written last.
+`keygraph verify` must find nothing, and each note must be as it was written last. The same again with a repair that is killed
+after a third of the time, and resumed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import resource
-import subprocess
+import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.kept.commands import RunningCommand, run
 from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable, Store
@@ -31,6 +31,8 @@ from keygraph.tables.bulk import whole_table, write_batches
 from keygraph.writing.marks import COPYING
 from keygraph.writing.requests import Change, Create, Delete, WriteRequest
 from keygraph.writing.sending.writer import write
+
+MODEL = "bench.kept.repairing:graph"
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 
@@ -218,40 +220,45 @@ async def _written(store: Store, request: WriteRequest) -> None:
         return
 
 
-async def _verify(url: str, *options: str) -> tuple[str, float]:
-    """Runs the command, and returns what it says and how long it took, in seconds."""
-    started = time.monotonic()
-    words = ("-m", "keygraph", "verify", "--model", "bench.kept.repairing:graph", "--store", url, *options)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    _, said = await process.communicate()
-    return said.decode().strip(), time.monotonic() - started
+async def _repaired(url: str, people: int, state: Path, kill_after: float | None = None) -> float:
+    """Repairs the table while others write to it, and prints what it took, and what is left. Returns the seconds."""
+    done = asyncio.Event()
+    writing = asyncio.create_task(_write_until(url, people, done))
+    words = ["verify", "--store", url, "--repair", "--yes", "--state", str(state)]
+    if kill_after is not None:
+        await asyncio.to_thread(RunningCommand(MODEL, *words).kill_after, kill_after)
+        sys.stdout.write(f"killed after {kill_after:.0f} s, and resumed\n")
+        words.append("--resume")
+    used = await asyncio.to_thread(run, MODEL, *words)
+    done.set()
+    count, titles = await writing
+    sys.stdout.write(f"verify --repair --yes: {used}. {used.said}\n")
+    verified = await asyncio.to_thread(run, MODEL, "verify", "--store", url)
+    sys.stdout.write(f"verify: {verified}. {verified.said}\n")
+    async with open_store(url, graph.table) as store:
+        found = {
+            str(item["note_id"]): item["title"]
+            async for item in whole_table(store)
+            if str(item["SK"]).startswith("NOTE#new")
+        }
+    assert found == titles, "a write was lost"
+    sys.stdout.write(f"{count:,} notes were written meanwhile, and all are as they were written last.\n")
+    sys.stdout.flush()
+    return used.seconds
 
 
 async def main(size: int) -> None:
-    """Repairs a table of so many items, and prints what it took."""
+    """Repairs a table of so many items, and prints what it took; then once more, killed in the middle."""
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:{Path(folder) / 'people.db'}"
+        file, state, people = Path(folder) / "people.db", Path(folder) / "state", min(1_000, _people(size))
+        url, before = f"sqlite:{file}", file.with_suffix(".before")
         await _fill(url, size)
-        done = asyncio.Event()
-        writing = asyncio.create_task(_write_until(url, min(1_000, _people(size)), done))
-        for options in (["--repair"], ["--repair", "--yes"], []):
-            said, seconds = await _verify(url, *options)
-            if options == ["--repair", "--yes"]:
-                done.set()
-                await writing
-            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-            sys.stdout.write(f"verify {' '.join(options)}: {seconds:.0f} s, {peak:.0f} MB at most. {said}\n")
-        async with open_store(url, graph.table) as store:
-            found = {
-                str(item["note_id"]): item["title"]
-                async for item in whole_table(store)
-                if str(item["SK"]).startswith("NOTE#new")
-            }
-        count, titles = writing.result()
-        assert found == titles, "a write was lost"
-        sys.stdout.write(f"{count:,} notes were written meanwhile, and all are as they were written last.\n")
+        shutil.copy(file, before)
+        used = await asyncio.to_thread(run, MODEL, "verify", "--store", url, "--repair")
+        sys.stdout.write(f"verify --repair: {used}. {used.said}\n")
+        seconds = await _repaired(url, people, state)
+        shutil.move(before, file)
+        await _repaired(url, people, state, seconds / 3)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,14 @@
 
 A league of teams, players and memberships is in a SQLite file; one team has half of all memberships. The memberships lack
 the keys of an index and a default: `keygraph backfill` writes them, then `keygraph summarize` computes counts, sums and copies, each
-in a process of its own. A second run of each is killed in the middle and resumed. Every value must be right. With `--spark`,
+in a process of its own. A second run of each is killed after a third of the time and resumed. Every value must be right. With `--spark`,
 Spark computes the summaries of the same table too (PySpark must be installed), and must write the same to each item.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,13 +20,16 @@ from decimal import Decimal
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from bench.kept.commands import RunningCommand, run
 from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, sums
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import whole_table, write_batches
+
+MODEL = "bench.kept.summaries:graph"
 
 by_player = Index("by-player", "gp", "gs")
 
@@ -129,33 +130,6 @@ async def _check(store_address: str, is_summarized: bool) -> int:
     return total
 
 
-class _Used(NamedTuple):
-    """What a command has used."""
-
-    seconds: float
-    processor: float
-    """Seconds of processor time, which other programs do not make longer."""
-    memory: int
-    """Its peak memory in MB."""
-
-    def __str__(self) -> str:
-        return f"{self.seconds:.0f} s ({self.processor:.0f} s of processor time)"
-
-
-def _run(name: str, *options: str) -> _Used:
-    """Runs a command to its end."""
-    started = time.monotonic()
-    _, status, used = os.wait4(_started(name, *options).pid, 0)
-    assert status == 0, name
-    processor = used.ru_utime + used.ru_stime
-    return _Used(time.monotonic() - started, processor, used.ru_maxrss // 1024)
-
-
-def _started(name: str, *options: str) -> subprocess.Popen[bytes]:
-    command = (sys.executable, "-m", "keygraph", name, "--model", "bench.kept.summaries:graph", *options)
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
-
-
 def _apart(function: Callable[..., Coroutine[Any, Any, int]], *values: Any) -> int:
     """Returns what a function returns in a process of its own: the most memory of a process that this one starts is at
     least what this one has had."""
@@ -168,26 +142,27 @@ def _ran(function: Callable[..., Coroutine[Any, Any, int]], *values: Any) -> int
 
 
 def _measure(name: str, file: Path, work: Path, *options: str) -> None:
-    """Prints what a command takes, and what it takes if it is killed in the middle and resumed."""
+    """Prints what a command takes, and what it takes if it is killed after a third of that and resumed."""
     before = file.with_suffix(".before")
     shutil.copy(file, before)
-    options = ("--store", f"sqlite:{file}", *options)
-    used = _run(name, *options)
+    words = (name, "--store", f"sqlite:{file}", *options)
+    used = run(MODEL, *words)
     total = _apart(_check, f"sqlite:{file}", name == "summarize")
-    sys.stdout.write(f"{name}: {total:,} items, {used}, {used.memory} MB of memory\n")
-    shutil.copy(before, file)
-    job = _started(name, *options)
-    largest, until = 0, time.monotonic() + used.seconds / 2
-    while time.monotonic() < until and job.poll() is None:
-        largest = max(largest, work.stat().st_size if work.exists() else 0)
-        time.sleep(0.2)
-    job.kill()
-    assert job.wait() < 0, "it ended before it was killed: the machine is less busy than before"
-    more = _run(name, *options, "--resume")
-    _apart(_check, f"sqlite:{file}", name == "summarize")
+    sys.stdout.write(f"{name}: {total:,} items, {used}\n")
+    sys.stdout.flush()
+    shutil.move(before, file)
+    _killed(words, file, work, used.seconds / 3)
+
+
+def _killed(words: tuple[str, ...], file: Path, work: Path, seconds: float) -> None:
+    RunningCommand(MODEL, *words).kill_after(seconds)
+    size = work.stat().st_size >> 20 if work.exists() else 0
+    more = run(MODEL, *words, "--resume")
+    _apart(_check, f"sqlite:{file}", words[0] == "summarize")
     sys.stdout.write(
-        f"killed after {used.seconds / 2:.0f} s and resumed: {more} more, {largest >> 20} MB of work\n"
+        f"killed after {seconds:.0f} s, with {size} MB of work, and resumed: {more}. {more.said}\n"
     )
+    sys.stdout.flush()
 
 
 async def _compare(one: Path, other: Path) -> int:
@@ -221,7 +196,7 @@ def main(size: int, *, with_spark: bool) -> None:
             shutil.copy(file, for_spark)
         _measure("summarize", file, work, "--work", str(work))
         if with_spark:
-            used = _run("summarize", "--store", f"sqlite:{for_spark}", "--engine", "spark")
+            used = run(MODEL, "summarize", "--store", f"sqlite:{for_spark}", "--engine", "spark")
             total = _apart(_compare, file, for_spark)
             sys.stdout.write(f"on Spark: {used.seconds:.0f} s, {total:,} equal items\n")
 
