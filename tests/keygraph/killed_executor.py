@@ -57,7 +57,7 @@ def main(model: str, address: str, killed: str) -> None:
     settings = pyspark.SparkConf().setMaster("local-cluster[2,1,512]").set("spark.executor.memory", "512m")
     context = pyspark.SparkContext(conf=settings.set("spark.ui.enabled", "false"))
     context.setLogLevel("ERROR")
-    job, rows, _ = begun(context, KilledJob(model, address, AT, WriteOptions(), killed), None, 4)
+    job, rows, _ = begun(context, KilledJob(model, address, AT, WriteOptions(), killed=killed), None, 4)
     counted = sum(summarize(context, job, rows, 4), Counter[str]())
     sys.stdout.write(f"{dict(counted)}\n")
     logs = Path(pyspark.__file__).parent / "work" / context.applicationId
