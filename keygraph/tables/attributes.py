@@ -95,6 +95,8 @@ def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
             former = record.former.get(path)
             if path in own or former in own or path[0] in in_keys or path in record.former.values():
                 continue
+            if name in record.fields and record.fields[name].kept == "as_of":
+                continue  # the value itself is named
             meant = _meant((name, path[-1]), spare) if len(path) == 1 else None
             count = spare.pop(meant) if meant is not None else 0
             yield Unmatched(record.name, name, ".".join(path), count, meant)

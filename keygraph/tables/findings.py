@@ -125,8 +125,11 @@ class Report:
             insort(found.examples, each.example, key=_order)
             del found.examples[self.most_examples :]
 
-    def add_repaired(self, found: Sequence[Finding], left: Sequence[Finding]) -> None:
-        """Counts the findings that are not left, and their items."""
+    def add_repaired(
+        self, found: Sequence[Finding], left: Sequence[Finding], written: AttributeCounts
+    ) -> None:
+        """Counts the findings that are not left, and their items. Attributes that were written are not missing."""
+        merge(self.attributes, {key: written[key] for key in written.keys() - self.attributes.keys()})
         self.repaired += Counter(each.kind for each in found) - Counter(each.kind for each in left)
         before, after = (Counter(each.example.key for each in several) for several in (found, left))
         self.repaired_items += len(before - after)

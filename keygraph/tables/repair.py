@@ -51,6 +51,7 @@ from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType, is_shard, node_of_shard
 from keygraph.resolve.derived import as_stored, combined, is_storable, stored_value
+from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.backfill import Backfill, filled
 from keygraph.tables.bulk import RatedStore, WriteRate, gathered, unwritten
 from keygraph.tables.findings import Finding, FindingKind, Problem
@@ -87,7 +88,7 @@ BACKFILLED = ("values", "new copies", "keys", "counts")
 _KIND_OF = {problem: kind for kind, problems in _KINDS.items() for problem in problems}
 _ORDER = list(_KIND_OF)
 _NEVER: dict[Problem, str] = {
-    "unknown": "declare its type, or delete it",
+    "unknown": "declare its type, name it in ignore=, or delete it",
     "unfit": "only you know what is right",
 }
 """Why other problems are never repaired."""
@@ -463,6 +464,8 @@ class Repairs:
         self._context = graph.made(WriteContext)
         self._listen = listen
         self._is_dry_run = is_dry_run
+        self.written = AttributeCounter(graph)
+        """The attributes that repairs have written."""
 
     async def repair(self, findings: Iterable[Finding], verify: Verify) -> list[Finding]:
         """Repairs the items of these findings. Returns what is left, with the reasons."""
@@ -559,8 +562,10 @@ class Repairs:
             return None
         if steps is None or not sent:
             return False
-        self._listen(item.kind, self._changes(stored, steps))
+        changes = self._changes(stored, steps)
+        self._listen(item.kind, changes)
         if not self._is_dry_run:
+            self._count_written(changes)
             return True
         is_gone = any(isinstance(each.action, DeleteItem) for each in steps)
         for each in item.next:
@@ -610,6 +615,15 @@ class Repairs:
         except (BadUserInput, WriteRefused) as error:
             return str(error)
         return True
+
+    def _count_written(self, changes: Iterable[ItemChange]) -> None:
+        for _, before, after in changes:
+            record = self._context.graph.recognise(after or {})
+            if record is not None:
+                new = {
+                    name: value for name, value in (after or {}).items() if (before or {}).get(name) != value
+                }
+                self.written.add(record, new)
 
     def _changes(self, stored: Stored, steps: Iterable[TransactionStep]) -> list[ItemChange]:
         table, changes = self._context.graph.table, []

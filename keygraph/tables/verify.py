@@ -113,7 +113,7 @@ class Verification:
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, window.attributes.counts, [*left, *late])
             if self._repairs is not None:
-                self.report.add_repaired(found, left)
+                self.report.add_repaired(found, left, self._repairs.written.counts)
             self._reached.advance(segment, page.last)
             advance(self.report.total)
 

@@ -92,7 +92,9 @@ def test_a_table_gets_an_index_and_its_keys(address: str) -> None:
 def test_an_item_that_lacks_several_fields_is_written_once(folder: Path) -> None:
     (folder / "tasks.py").write_text(MODEL.replace("slug: str | None = None", 'slug: str = "none"'))
     make_table(FILE, OLD, INDEXED)
-    code, _, stderr = backfill(FILE)
+    assert "no item has the field slug" in backfill(FILE, "--dry-run")[1]
+    code, stdout, stderr = backfill(FILE)
+    assert "no item has the field" not in stdout
     assert (code, [item["slug"] for item in items_in(FILE, INDEXED)]) == (0, ["none", "none"])
     assert stderr.endswith(" of Tasks: 2 written.\n")
 

@@ -58,6 +58,15 @@ def test_it_computes_a_table(address: str) -> None:
     assert not [*Path(".keygraph/summaries").glob("*")]
 
 
+def test_a_diff_of_the_model_names_it_for_values_that_were_never_computed() -> None:
+    """Their ages go with them, and are not named."""
+    fill(FILE)
+    found = json.loads(run("table", "diff", *MODEL, "--store", FILE, "--json").stdout)["differences"]
+    fixes = {each["what"]: each["fix"] for each in found if each["what"].startswith("no item has the field")}
+    assert fixes["no item has the field member_count"] == "keygraph summarize computes it"
+    assert not [what for what in fixes if "as_of" in what]
+
+
 def test_a_dry_run_prints_a_diff_and_changes_nothing() -> None:
     fill(FILE)
     result = run("summarize", *MODEL, "--store", FILE, "--dry-run")

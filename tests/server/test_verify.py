@@ -204,7 +204,8 @@ def test_repairs_are_listed_and_made_with_yes(address: str) -> None:
     assert sorted(lines[: len(listed)]) == sorted(listed)
     assert (result.exit_code, exported(address)) == (3, before)
     assert result.stderr.endswith(
-        " of Users: 3 problems.\n2 repairs are possible. Nothing was changed. To make the changes, add --yes.\n"
+        " of Users: 3 problems.\n2 repairs are possible, and would delete 1 item. Nothing was changed. "
+        "To make the changes, add --yes.\n"
     )
     result = run("verify", *MODEL, "--store", address, "--repair", "--yes", "--rate", "1000")
     assert sorted(result.stdout.splitlines()[: len(listed)]) == sorted(listed)

@@ -178,6 +178,9 @@ def _of_items(graph: Graph, items: Sequence[Item]) -> Iterator[_Difference]:
         fix = "declare a field for it if clients need it"
         if each.field is not None:
             fix = "remove the field, declare it optional, or add it to the items with keygraph backfill"
+            field = graph.types[each.type].fields.get(each.field)
+            if field is not None and field.is_kept_later:
+                fix = "keygraph summarize computes it"
         if each.meant is not None:
             fix = f'declare it with stored("{each.meant}")'
         yield _Difference(each.type, each.count, str(each), fix)

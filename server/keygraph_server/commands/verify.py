@@ -131,7 +131,11 @@ def verify(
     typer.echo(f"Verified {read}: {f'{problems:,}' if problems else 'no'} {noun}.{repaired}", err=True)
     if changes.count and not yes:
         noun = "1 repair is" if changes.count == 1 else f"{changes.count:,} repairs are"
-        typer.echo(f"{noun} possible. Nothing was changed. To make the changes, add --yes.", err=True)
+        items = "1 item" if changes.deleted == 1 else f"{changes.deleted:,} items"
+        deletes = f", and would delete {items}" if changes.deleted else ""
+        typer.echo(
+            f"{noun} possible{deletes}. Nothing was changed. To make the changes, add --yes.", err=True
+        )
     print_report(graph, report, changes if repair else None, is_json=format_ == "json")
 
 

@@ -25,10 +25,13 @@ class PrintedChanges:
         self._is_json = is_json
         self._keys = {key.name for key in graph.table.keys}
         self.count = 0
+        self.deleted = 0
+        """How many items they delete."""
 
     def add(self, kind: FindingKind, items: list[ItemChange]) -> None:
         """Prints a repair, or what the job computed: each item, and its attributes before and after."""
         self.count += 1
+        self.deleted += sum(after is None for _, _, after in items)
         for number, (key, before, after) in enumerate(() if self._is_quiet else items):
             old, new = before or {}, after or {}
             names = [name for name in {**old, **new} if old.get(name, ...) != new.get(name, ...)]
