@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_580, ("server",): 14_176, ("tests",): 101_199}
+LINES = {("keygraph", "resolvers"): 62_580, ("server",): 14_176, ("tests",): 101_200}
 
 
 @pytest.mark.parametrize("folders", LINES)

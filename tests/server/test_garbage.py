@@ -573,6 +573,7 @@ async def test_no_request_leaves_garbage(serve: Serve, way: str) -> None:
     assert {name: garbage for name, garbage in found.items() if garbage} == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LIMITED)
 async def test_no_limit_leaves_garbage(serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     limits, asked = LIMITED[name]
