@@ -12,6 +12,7 @@ workers have published while a shard passed from one to the other is read once.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +21,7 @@ from uuid import uuid4
 
 import orjson
 
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.items import Item, base64_text, typed_item, untyped_item
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.dynamo.table import Table
@@ -37,12 +39,20 @@ _KEPT_ENTRIES = 4_000
 _ENTRY_BYTES = 64 * 1024
 """An entry has no more, unless a single change has."""
 _READ_ENTRIES = 16
+_SHORT_BYTES = 8 * 1024
+"""An entry with more may have thousands of values, which take milliseconds to read: that is done in a thread."""
+_AT_ONCE_BYTES = 1024 * 1024
+"""A reader returns the changes of about so many bytes, which take 30 times as much memory when they were read."""
+_LONGEST_BYTES = 16 * 1024 * 1024
+"""No change has more: two items of 400 KB take six times as much as text, or twelve if they are numbers of one digit."""
 _WAITED_SECONDS = 2.0
 """How long a read waits for the next change."""
 _TIMEOUT_SECONDS = 5.0
 """After how long without an answer the connection is lost."""
 _SHARDS = 4_096
 """Of so many shards, a reader knows how far it has read them."""
+_LATEST = 253_402_300_799
+"""The last second that has a date of four digits."""
 _START = b"0-0"
 """The position before all entries."""
 
@@ -161,6 +171,8 @@ class PublishedChanges:
         """Whether something may be missing after the position: the connection was lost."""
         self._read: dict[str, tuple[str, float]] = {}
         """The position and time of the last change that was read of each shard, those of the last shards last."""
+        self._entries = deque[tuple[bytes, Any]]()
+        """Those that have come, but were not read."""
         self._skipped = Incident(_log)
 
     async def start_at_latest(self) -> None:
@@ -168,16 +180,32 @@ class PublishedChanges:
         with _as_unavailable():
             self._last = await self._latest()
         self._is_doubtful = False
+        self._entries.clear()
 
     async def _latest(self) -> tuple[bytes, Any]:
         entries = await self._client.xrevrange(self._key, count=1)
         return entries[0] if entries else (_START, {})
 
     async def read(self) -> list[tuple[str, StreamRecord]]:
-        """Waits some seconds for the next changes, and returns them with their shards.
+        """Waits some seconds for the next changes, and returns some of them with their shards.
 
         Raises Unavailable, and StreamTrimmed if some may be missing; the next call goes on with what is there.
         """
+        if not self._entries:
+            await self._receive()
+        found, size = list[tuple[str, StreamRecord]](), 0
+        while self._entries and size < _AT_ONCE_BYTES:
+            name, fields = self._entries.popleft()
+            length = len(fields.get(b"changes", b""))
+            size += length
+            if length > _SHORT_BYTES:
+                found += await in_daemon_thread(self._changes, name, fields)
+            else:
+                found += self._changes(name, fields)
+        return found
+
+    async def _receive(self) -> None:
+        """Waits some seconds for the next entries. Raises as `read` does."""
         (position, last), was_doubtful, self._is_doubtful = self._last, self._is_doubtful, True
         with _as_unavailable():
             streams = (
@@ -204,13 +232,15 @@ class PublishedChanges:
             raise StreamTrimmed(f"changes of the fan-out {reason}")
         if entries:
             self._last = entries[-1]
-        return [each for name, fields in entries for each in self._changes(name, fields)]
+            self._entries += entries
 
     def _changes(self, name: bytes, fields: Any) -> list[tuple[str, StreamRecord]]:
         """Returns the changes of an entry that were not read yet; none, with a line in the log, of one that has no changes
         in it."""
         try:
             shard = fields[b"shard"].decode()
+            if len(fields[b"changes"]) > _LONGEST_BYTES:
+                raise ValueError("too long")
             records = [self._record(*each) for each in orjson.loads(fields[b"changes"])]
         except Exception as error:
             entry = f"{name.decode(errors='replace')} of {self._key}"
@@ -233,4 +263,6 @@ class PublishedChanges:
         item: Item = (old if new is None else new) or {}
         if not all(each.holds(item[each.name]) for each in self._table.keys):
             raise ValueError("an item without its key")
+        if not 0 <= at <= _LATEST:
+            raise ValueError("no time")
         return StreamRecord(self._table.key_of(item), old, new, str(position), float(at))

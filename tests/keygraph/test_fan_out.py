@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import logging
+import threading
 from collections.abc import AsyncIterator, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -133,14 +134,42 @@ async def test_what_is_no_change_is_named_in_the_log_and_skipped(
 ) -> None:
     await publisher.begin()
     await reader.start_at_latest()
-    for changes in ("[", "[[1, 2]]", '[["1", 1, null, {"pk": {"N": "1"}}]]', '[["1", 1, null, null]]'):
+    for changes in (
+        "[",
+        "[[1, 2]]",
+        '[["1", 1, null, {"pk": {"N": "1"}}]]',
+        '[["1", 1, null, null]]',
+        "[" * 100_000,
+        '[["1", 1e300, null, {"pk": {"S": "1"}, "sk": {"N": "1"}}]]',
+    ):
         await client.xadd(KEY, {"shard": "s", "changes": changes})
     await client.xadd(KEY, {"secret": "1"})
     await publisher.publish("s", [change(1)])
     with caplog.at_level(logging.WARNING):
         assert await reader.read() == [("s", change(1))]
     assert f"of {KEY} is skipped" in caplog.text
-    assert reader._skipped.count == 5
+    assert reader._skipped.count == 7
+
+
+async def test_entries_of_many_values_are_read_few_at_a_time_and_beside_others(
+    publisher: ChangePublisher, reader: PublishedChanges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publisher.begin()
+    await reader.start_at_latest()
+    monkeypatch.setattr(fan_out, "_AT_ONCE_BYTES", 100_000)
+    changes = [change(number, values=[[]] * 4_900) for number in range(1, 8)]
+    await publisher.publish("s", changes)
+    threads, untyped = set[int](), fan_out.untyped_item
+
+    def noticed(item: Any) -> Any:
+        threads.add(threading.get_ident())
+        return untyped(item)
+
+    monkeypatch.setattr(fan_out, "untyped_item", noticed)
+    pages = [await reader.read() for _ in range(3)]
+    assert [each for page in pages for each in page] == [("s", each) for each in changes]
+    assert [len(page) for page in pages] == [3, 3, 1]
+    assert threading.get_ident() not in threads
 
 
 async def test_after_an_outage_a_reader_says_that_something_may_be_missing(tmp_path: Path) -> None:
