@@ -173,6 +173,13 @@ class StreamCounter:
     ) -> None:
         ledger = Ledger.of(note)
         while True:
+            if ledger.foreign is not None:
+                _log.error(
+                    "The note of a %s was replaced by another program: its values are wrong until `keygraph summarize`"
+                    " was run",
+                    node[0].name,
+                )
+                return
             await self._lineage.know(ledger.read)
             changes = [
                 each for each in touched.changes if not self._lineage.contains(ledger.read, shard, each[0])

@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
+from keygraph.changes.ledger import is_unwritten
 from keygraph.changes.stream import readable
 from keygraph.dynamo.actions import PutItem
-from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not
+from keygraph.dynamo.conditions import And, Eq
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store, Write
 from keygraph.dynamo.streams import ShardPosition, Stream
@@ -40,6 +41,8 @@ class ShardLease:
     """The position of the last change that was handled."""
     is_finished: bool = False
     """Whether the shard was read to its end."""
+    foreign: Item | None = None
+    """The item of another program in the note's place: as good as no note, and replaced by one."""
 
     @property
     def position(self) -> ShardPosition | None:
@@ -62,8 +65,15 @@ async def read_leases(graph: Graph, store: Store, stream: Stream) -> dict[str, S
 def _lease(shard: str, note: Item | None) -> ShardLease:
     if note is None:
         return ShardLease(shard)
-    content = cast(dict[str, Any], note[NOTE])
-    return ShardLease(shard, content["owner"], int(content["counter"]), content["after"], content["finished"])
+    match note.get(NOTE):
+        case {
+            "owner": str(owner),
+            "counter": Decimal() as counter,
+            "after": str(after),
+            "finished": bool(is_finished),
+        } if counter > 0:
+            return ShardLease(shard, owner, int(counter), after, is_finished)
+    return ShardLease(shard, foreign=note)
 
 
 @dataclass
@@ -141,7 +151,7 @@ class Leases:
             "finished": new.is_finished,
         }
         key = _key(self.graph, stream.name, new.shard)
-        same: Condition = Not(Exists((names[0],)))
+        same = is_unwritten(names[0], old.foreign)
         if old.counter:
             same = And((Eq((NOTE, "counter"), Decimal(old.counter)), Eq((NOTE, "owner"), old.owner)))
         try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -52,14 +53,24 @@ class Ledger:
     """The position of the last change that the values contain, by shard."""
     microseconds: int = 0
     """When the last change was made, since 1970. It grows with each version, so it orders them."""
+    foreign: Item | None = None
+    """The item of another program in the note's place."""
 
     @classmethod
     def of(cls, note: Item | None) -> Ledger:
         if note is None:
             return cls()
-        content = cast(dict[str, Any], note[NOTE])
-        values = {name: _exact(each) for name, each in content["values"].items()}
-        return cls(int(content["version"]), values, content["read"], int(content["microseconds"]))
+        match note.get(NOTE):
+            case {
+                "version": Decimal() as version,
+                "values": dict(values),
+                "read": dict(read),
+                "microseconds": Decimal() as microseconds,
+            } if version > 0 and all(isinstance(each, str) for each in read.values()):
+                with suppress(ArithmeticError):  # a text that is no number
+                    exact = {name: _exact(each) for name, each in values.items()}
+                    return cls(int(version), exact, cast(Mapping[str, str], read), int(microseconds))
+        return cls(foreign=note)
 
     @property
     def at(self) -> datetime:
@@ -90,6 +101,13 @@ def ledger_key(graph: Graph, node: Node) -> Key:
     return note_key(graph, (0, "ledger", record.name, *identity))
 
 
+def is_unwritten(partition: str, foreign: Item | None) -> Condition:
+    """Returns the condition that there is no note, or still what another program has put in its place."""
+    if foreign is None:
+        return Not(Exists((partition,)))
+    return Eq((NOTE,), foreign[NOTE]) if NOTE in foreign else Not(Exists((NOTE,)))
+
+
 async def replace_ledger(graph: Graph, store: Store, node: Node, old: Ledger, new: Ledger) -> Ledger | None:
     """Writes a ledger, if the old one is still there. Returns None, or the one that is there instead.
 
@@ -103,7 +121,7 @@ async def replace_ledger(graph: Graph, store: Store, node: Node, old: Ledger, ne
         "read": dict(new.read),
         "microseconds": Decimal(new.microseconds),
     }
-    same: Condition = Not(Exists((names[0],)))
+    same = is_unwritten(names[0], old.foreign)
     if old.version:
         same = Eq((NOTE, "version"), Decimal(old.version))
     try:

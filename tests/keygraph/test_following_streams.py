@@ -7,21 +7,27 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from keygraph.changes.counting import StreamCounter
 from keygraph.changes.following import FollowOptions, Progress, StreamWorker
 from keygraph.changes.leases import read_leases
+from keygraph.changes.ledger import ledger_key
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.store import BatchWrite, Store, Write
 from keygraph.dynamo.streams import DescribeStream, StreamRecord
 from keygraph.errors import Unavailable
+from keygraph.names import NOTE
+from keygraph.writing.sending.idempotency import note_key
 from tests.conftest import MakeStore
 from tests.keygraph.streamed import Resharded, graph
 from tests.keygraph.test_counting import (
     NODES,
     TEAM_0,
+    TEAM_1,
     Changes,
     ledgers,
     lists,
@@ -92,6 +98,33 @@ async def caught_up(store: Resharded) -> None:
             if all(str(each.key[0]).startswith("_keygraph") for each in left):
                 return
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+@pytest.mark.parametrize(
+    "content", [None, {}, Decimal(1), {"owner": "x", "counter": "y", "version": Decimal(1)}]
+)
+async def test_what_another_program_puts_in_the_place_of_a_note_stops_no_worker(
+    make_store: MakeStore, caplog: pytest.LogCaptureFixture, content: Any
+) -> None:
+    """A lease is taken all the same. The values of the one node are wrong until they are computed again."""
+    store = await streaming(make_store)
+    stream = await store.send(DescribeStream())
+    assert stream is not None
+    [shard] = [each.name for each in stream.shards]
+    odd = {} if content is None else {NOTE: content}
+    keys = ledger_key(graph, TEAM_0), note_key(graph, (0, "lease", stream.name, shard))
+    await store.send(BatchWrite(tuple({**dict(zip(("pk", "sk"), key, strict=True)), **odd} for key in keys)))
+    await store.send(
+        BatchWrite((of_team("t0"), of_team("t1"), of_member("t0", "p0", 5), of_member("t1", "p1", 7)))
+    )
+    async with running(StreamWorker(graph, store, StreamCounter(graph, store).apply, "w", QUICK)):
+        await caught_up(store)
+    assert "replaced by another program" in caplog.text
+    right = await lists(store)
+    assert (await ledgers(store))[TEAM_1] == right[TEAM_1]
+    await StreamTotals(graph, store).wrong(TEAM_0, fixes=True)
+    assert await ledgers(store) == right
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
