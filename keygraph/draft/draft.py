@@ -106,9 +106,8 @@ def _fix(drafted: Draft, check: Callable[[Graph], object]) -> None:
 
 
 def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
-    names = re.findall(r"\w+", f"{mistake.where} {mistake.problem}")
     types = {type_.name: type_ for type_ in drafted.types}
-    concerned = [types[name] for name in dict.fromkeys(names) if name in types]
+    concerned = [types[name] for name in _names(mistake) if name in types]
     owner, _, member = mistake.where.partition(".")
     if owner in types and member in types[owner].lists:
         del types[owner].lists[member]
@@ -126,6 +125,11 @@ def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
         type_.kind = "record"
     else:
         _drop(drafted, type_, mistake)
+
+
+def _names(mistake: Mistake) -> dict[str, None]:
+    """Returns the words of a mistake, among them the names of the types that it concerns."""
+    return dict.fromkeys(re.findall(r"\w+", f"{mistake.where} {mistake.problem}"))
 
 
 def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
@@ -146,7 +150,8 @@ def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
             if field.nodes is not None and field.nodes.target.name in gone
         }
         each.lists = {name: list_ for name, list_ in each.lists.items() if list_.of.name not in gone}
-    drafted.types[0].doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
+    concerned = next((each for each in drafted.types if each.name in _names(mistake)), drafted.types[0])
+    concerned.doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
 
 
 # --- Items that the draft cannot read -----------------------------------------------------------------
@@ -157,7 +162,7 @@ def _notes(table: Table, refused: Sequence[tuple[Item, str]]) -> list[str]:
         return []
     noun = "item" if len(refused) == 1 else "items"
     found = [f"doubt: {len(refused):,} {noun} of the sample cannot be read by these types:"]
-    for item, reason in refused[:_EXAMPLES]:
+    for item, reason in sorted(refused, key=lambda each: each[1])[:_EXAMPLES]:
         key = ", ".join(f"{key.name} {literal(item.get(key.name))}" for key in table.keys)
         found.append(f"  {key}: {reason}")
     if len(refused) > _EXAMPLES:

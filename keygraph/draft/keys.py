@@ -107,6 +107,9 @@ class KeyReader:
         }
         self._values: dict[str, None] = {}
         """The words that may name kinds of items, but are taken as values."""
+        self._named_alike = _named_alike(
+            text for name in partitions for text in columns.get(name, ()) if is_word(text)
+        )
         self._heads = self._heads_of([row for column in split.values() for row in column])
         self._ids = {
             values[number]
@@ -243,7 +246,7 @@ class KeyReader:
                 forms.setdefault(values[first], []).append(form)
         found = self._without_values(forms, most=_MANY_ALIKE - 1)
         upper = {word for word in found if word.isupper()}
-        others = found - upper
+        others = found - upper - self._named_alike
         if len(upper) > _MOST_WORDS * 3:
             upper = set()
         repeated = sum(len(forms[word]) for word in others) >= 2 * len(others) or len(rows) <= _FEW_TEXTS
@@ -275,6 +278,7 @@ class KeyReader:
         found = self._without_values(forms, most=1 if is_partition else _MANY_ALIKE - 1)
         upper = {word for word in found if word.isupper()}
         if is_partition:
+            found -= self._named_alike
             chosen = {word for word in found if len(forms[word]) >= (2 if word in upper else 3)}
             is_few = len(chosen) * 2 <= total and len(chosen) <= _MOST_WORDS
             return marks | (chosen if is_few else set())
@@ -412,12 +416,25 @@ def _weak_heads(texts: Sequence[str]) -> tuple[str, set[str]] | None:
             if found and rest and re.fullmatch("[A-Za-z]+", head):
                 rests.setdefault(head, set()).add(rest)
                 counted[head] += 1
-        heads = {head for head, each in rests.items() if len(each) > 1 or head.isupper() or counted[head] > 1}
+        heads = {
+            head
+            for head, each in rests.items()
+            if len(each) > 1 or head.isupper() or (counted[head] > 1 and separator != " ")
+        }
         covered = sum(counted[head] for head in heads)
         if heads and len(heads) <= _MOST_WORDS and len(heads) * 2 <= covered and covered > best[0]:
             best = (covered, separator, heads)
     covered, separator, heads = best
     return (separator, heads) if heads and covered * 4 >= len(texts) else None
+
+
+def _named_alike(texts: Iterable[str]) -> set[str]:
+    """Returns the texts with a beginning that another has too: `tenant-abc` and `tenant-xyz`, which are ids."""
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        if not text.isupper() and (beginning := re.match(r"\w+[_-](?=\w)", text)):
+            found.setdefault(beginning[0], set()).add(text)
+    return {text for each in found.values() if len(each) > 1 for text in each}
 
 
 def _unlike_others(forms: Mapping[str, Sequence[Form]]) -> set[str]:

@@ -62,7 +62,9 @@ class Drafter:
         for kind in of_nodes:
             self._add_node(kind)
         for kind in of_others:
-            if kind.partition_columns and _node_there(self.nodes, kind.partition) is None:
+            if not kind.partition_columns or _node_there(self.nodes, kind.partition) is not None:
+                continue
+            if self._node_behind(kind) is None:
                 # The sample has no item of the partition's node.
                 ends = [n for n, part in enumerate(kind.partition, 1) if part in kind.partition_columns]
                 self._virtual(kind.partition[: ends[-1]], 0)
@@ -214,9 +216,12 @@ class Drafter:
         known = _known(type_, column) if number == 1 and column.is_certain else None
         if known is not None:
             return type_.placeholder(known)
-        target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
+        target = None
+        if type_.kind != "node":
+            behind = self._node_behind(type_.source) if number == 0 and type_.source is not None else None
+            target = self._node_of_values(type_, column, word) if number == 1 else behind
         if target is not None:
-            made = self._end(type_, target, (column,), word)
+            made = self._end(type_, target, (column,), word if number == 1 else "")
             return Reference((made.path[0], target.key_paths[0]))
         key = self.table.keys[number]
         is_named = not is_generic(key.name)
@@ -267,6 +272,21 @@ class Drafter:
         return bool(words_of(before)) or any(
             all(item.get(key.name) == item.get(sort) for item in type_.items) for key in partitions
         )
+
+    def _node_behind(self, kind: ItemKind) -> DraftType | None:
+        """Returns the node whose ids stand behind another word in the partition keys: the user of `like/ada`."""
+        columns = kind.partition_columns
+        if len(columns) != 1 or not words_of(kind.partition) or _node_there(self.nodes, kind.partition):
+            return None
+        given = set(columns[0].given)
+        if may_coincide(given) or are_emails(given):
+            return None
+        fitting = [
+            node
+            for node in self.nodes
+            if node.is_known_by_partition and not node.is_virtual and given <= node.single_ids
+        ]
+        return fitting[0] if len(fitting) == 1 else None
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
         """Returns the node that has all or most of these values as its ids."""

@@ -344,3 +344,28 @@ def test_lists_of_ids(tmp_path: Path) -> None:
             '    mails: list[Ref[Mail]]\n    seen: set[Ref[Mail]] = stored("seen", whole_key=True)\n    other_ids: list[str]'
         ), text
         assert [why_not_read(graph, item) for item in (*mails, *threads)] == [None] * 9
+
+
+def test_a_partition_behind_another_word_is_that_of_the_node_with_its_id(tmp_path: Path) -> None:
+    """The partition of an index may hold some of the items only, though nothing but the index says which."""
+    people = [under(f"user/{id_}", "-", name=f"n{id_}") for id_ in UUIDS[:4]]
+    likes = [under(f"like/{UUIDS[n % 4]}", f"user/{UUIDS[3 - n % 4]}", at="2024-05-01") for n in range(4)]
+    open_ = {"GSI1PK": "OPEN#north", "GSI1SK": "2024-05-01"}
+    tasks = [both(f"task/t{n}", area="north", due="2024-05-01", **(open_ if n % 2 else {})) for n in range(4)]
+    with drafted(table(GSI1), [*people, *likes, *tasks], tmp_path) as (text, graph):
+        assert '@node("user/{user_id}", "-")' in text
+        assert '@edge("like/{user.user_id}", "{to_user}")' in text, text
+        assert '@node("task/{task_id}", gsi1("OPEN#{area}"))' in text
+        assert "    gsi1_sk: date | None" in class_of(text, "Task")
+        assert all(graph.recognise(item) for item in (*people, *likes, *tasks))
+
+
+def test_words_that_stand_behind_ids_and_among_dates(tmp_path: Path) -> None:
+    notes = [
+        under(f"doc#d{n}", f"VERSION#{day}", text="x") for n in range(2) for day in ("LATEST", "2024-05-01")
+    ]
+    lists = [under(f"doc#d{n}#{word}", "doc#d9") for n in range(2) for word in ("cites", "copies")]
+    with drafted(table(), [*notes, *lists], tmp_path) as (text, _):
+        assert '@node("doc#{doc_id}", "VERSION#LATEST")' in text, text
+        assert '@record("{doc}", "VERSION#{version_date}")' in text
+        assert '@edge("{doc}#cites", "{to_doc}")' in text

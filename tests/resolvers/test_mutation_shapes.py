@@ -340,11 +340,13 @@ async def test_a_mutation_that_is_left_out_says_how_the_model_offers_it(make_sto
     served = world(Graph(USUAL_TABLE, Shelf, Stamp), await make_store(USUAL_TABLE))
     document = "mutation { moveShelf { id } putStamps { id } putStamp2 { id } }"
     told = [message for _, message in await served.errors(document)]
-    assert (
-        told[0] == "The model leaves out the mutation 'moveShelf': Shelf offers it with writes=[…, \"move\"]."
+    assert told[0] == (
+        "The model leaves out the mutation 'moveShelf'. "
+        "Use 'createShelf' or 'updateShelf', or declare Shelf with writes=[…, \"move\"]."
     )
     assert told[1] == (
-        'The model leaves out the mutation \'putStamps\': Stamp offers it with writes=[…, "put", "bulk"].'
+        "The model leaves out the mutation 'putStamps'. "
+        'Use \'putStamp\', or declare Stamp with writes=[…, "put", "bulk"].'
     )
     assert told[2].startswith("Cannot query field 'putStamp2' on type 'Mutation'.")
 

@@ -83,14 +83,22 @@ class _KnownFields(FieldsOnCorrectTypeRule):
 
 
 def _omitted(schema: GraphQLSchema, mutation: str) -> str | None:
-    """How the model can offer a mutation of one of its types; None for another name."""
+    """What to use instead of a mutation of one of the types, and how the model can offer it; None for another name."""
     for action in EVERY_WRITE:
         of, node = mutation.removeprefix(action), schema.get_type("Node")
         for type_ in schema.get_possible_types(node) if of != mutation and is_interface_type(node) else ():
             several = of == pascal(plural(snake(type_.name)))
             if several or of == type_.name:
                 added = f'"{action}", "bulk"' if several else f'"{action}"'
-                return f"The model leaves out the mutation '{mutation}': {type_.name} offers it with writes=[…, {added}]."
+                offered = schema.mutation_type.fields if schema.mutation_type else {}
+                names = [
+                    f"{other}{type_.name}"
+                    for other in EVERY_WRITE
+                    if (other == "delete") == (action == "delete")
+                ]
+                there = " or ".join(f"'{name}'" for name in names if name in offered)
+                use = f"Use {there}, or declare" if there else "Declare"
+                return f"The model leaves out the mutation '{mutation}'. {use} {type_.name} with writes=[…, {added}]."
     return None
 
 
