@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_697, ("server",): 14_176, ("tests",): 102_560}
+LINES = {("keygraph", "resolvers"): 62_697, ("server",): 14_179, ("tests",): 102_574}
 
 
 @pytest.mark.parametrize("folders", LINES)

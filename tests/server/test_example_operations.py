@@ -88,3 +88,17 @@ def test_a_written_example_takes_the_place_of_a_made_one(folder: Path) -> None:
         ("Books", True),
         ("CreateBook", True),
     ]
+
+
+def test_each_edge_has_an_example_of_its_put(folder: Path) -> None:
+    (folder / "cup.py").write_text(
+        "from keygraph_examples.league import Membership, Player, Team\n"
+        "from keygraph import Graph, Table\n"
+        'graph = Graph(Table("League", partition_key="PK", sort_key="SK"), Team, Player, Membership)\n'
+    )
+    [put] = [each for each in examples_of(load_model("cup")) if each.name == "PutMembership"]
+    assert (
+        put.first_field
+        == "putMembership(input: {teamId: $teamId, playerId: $playerId, shirtNumber: $shirtNumber})"
+    )
+    assert json.loads(put.variables) == {"teamId": "teamId", "playerId": "playerId", "shirtNumber": 10}

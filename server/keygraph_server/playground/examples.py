@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphql import (
@@ -133,7 +133,8 @@ def _comment_above(document: str, start: int) -> str:
 
 
 def made_examples(schema: GraphSchema, values_of: ValuesOf = nothing_known) -> list[ExampleOperation]:
-    """A query for each root field of the graph, and the first mutation, which puts the first item into an empty table.
+    """A query for each root field of the graph, the first mutation, which puts the first item into an empty table, and
+    the mutation that writes an edge of each type.
 
     Fields without required arguments come first. Arguments without a known value are variables.
     """
@@ -143,9 +144,11 @@ def made_examples(schema: GraphSchema, values_of: ValuesOf = nothing_known) -> l
     # The sort is stable: fields with the same number of required arguments stay in the schema's order.
     fields.sort(key=lambda entry: len(_required(entry[1])))
     made = [_query(name, field, values_of) for name, field in fields]
-    mutations = core.mutation_type.fields.items() if core.mutation_type else ()
-    for name, field in islice(mutations, 1):
-        made += _mutation(schema, name, field)
+    mutations = core.mutation_type.fields if core.mutation_type else {}
+    edges = [record.name for record in schema.graph.types.values() if record.kind == "edge"]
+    writes = [[name for name in (f"put{edge}", f"create{edge}") if name in mutations][:1] for edge in edges]
+    for name in dict.fromkeys([*islice(mutations, 1), *chain(*writes)]):
+        made += _mutation(schema, name, mutations[name])
     return made
 
 
