@@ -110,12 +110,12 @@ async def _listening(
     return tasks
 
 
-def _alone(queries: LiveQueries, users: int) -> float:
+async def _alone(queries: LiveQueries, users: int) -> float:
     """Returns the processor time of a change that touches nobody."""
     changes = [Change(user(users + number, "a"), user(users + number, "b")) for number in range(1_000)]
     touched, began = queries.counts.touched, time.process_time()
     for _ in range(ALONE // len(changes)):
-        queries.changed(changes)
+        await queries.changed(changes)
     seconds = time.process_time() - began
     if queries.counts.touched != touched:
         raise RuntimeError("somebody was touched")
@@ -134,7 +134,7 @@ async def measured(file: Path, listeners: int, rate: int, seconds: float) -> Fig
         late: list[float] = []
         queries = LiveQueries(service, StreamReader(store), written, limits=limits)
         few = await _listening(queries, range(FEW), late)
-        alone = {FEW: _alone(queries, users)}
+        alone = {FEW: await _alone(queries, users)}
         gc.collect()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
@@ -142,7 +142,7 @@ async def measured(file: Path, listeners: int, rate: int, seconds: float) -> Fig
         gc.collect()
         memory = (tracemalloc.get_traced_memory()[0] - before) / max(1, listeners - FEW)
         tracemalloc.stop()
-        alone[listeners] = _alone(queries, users)
+        alone[listeners] = await _alone(queries, users)
         # As a client without subscriptions would ask.
         began = time.process_time()
         for number in range(500):

@@ -810,6 +810,9 @@ REMOVALS: dict[str, Removal] = {
     "test_what_another_program_puts_in_the_place_of_a_note_stops_no_worker": Removal(
         "keygraph/changes/leases.py", "return ShardLease(shard, foreign=note)", "raise KeyError(shard)"
     ),
+    "test_many_values_are_compared_and_written_beside_others": Removal(
+        f"{_RESOLVERS}/live/queries.py", "await in_daemon_thread(lambda: [each.compared() for each in found])", "[each.compared() for each in found]"
+    ),
     "test_each_viewer_hears_what_they_see": Removal(
         f"{_RESOLVERS}/read/changes.py", "visible = [_allowed(access, each, None) for each in images]", "pass"
     ),

@@ -277,7 +277,7 @@ async def judge(name: str, seed: int, folder: Path, counts: Counts) -> None:
         expected, written = await _write(
             service, schema, store, oracle, (items, rules.claims, fixed), random, counts
         )
-        queries.changed(written)
+        await queries.changed(written)
         for record, listener in listeners.items():
             wanted = expected.get(record.name, [])
             found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -18,6 +19,7 @@ from keygraph.errors import ModelError, StreamTrimmed, Throttled
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import build_schema
 from keygraph_resolvers.live import Listener
+from keygraph_resolvers.read.changes import RecordChange
 from keygraph_resolvers.read.meter import PassingStore
 from keygraph_resolvers.schema.types import check
 from tests.conftest import MakeStore, on_exact_engines
@@ -204,6 +206,7 @@ class Gift:
     place: str = stored(access=[read(role="all")])
     giver: Group = stored(access=[read(where={"giver": viewer("group")}), read(role="all")])
     note: str | None = None
+    parts: list[int] | None = None
 
 
 club = Graph(TABLE, Person, Membership, Group, Likes, Gift)
@@ -328,7 +331,7 @@ async def test_changes_that_a_viewer_does_not_see_lose_none_of_theirs(
                 {**one, **closed, "place": f"{each}", "name": f"{each}"} for each in (number, number + 1)
             )
             key = str(one["PK"]), str(one["SK"])
-            live.queries.changed([StreamRecord(key, old, new, f"{number:03d}", 0.0)])
+            await live.queries.changed([StreamRecord(key, old, new, f"{number:03d}", 0.0)])
         await until(lambda: not listener.operation.changes and listener.operation.task is None)
         assert not listener.has_ended
         assert not listener._waiting_answers
@@ -354,6 +357,28 @@ async def test_an_edge_of_which_only_one_item_was_written_is_heard_too(members: 
         await store.send(BatchWrite(tuple(items), deletes=() if items else (("GROUP#b", "LIKES#a"),)))
         images = ({"since": each} if each is not None else None for each in (old, new))
         assert await change_of(listener) == dict(zip(("kind", "old", "new"), (kind, *images), strict=True))
+
+
+async def test_many_values_are_compared_and_written_beside_others(
+    members: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading thousands of values takes the event loop tens of milliseconds. They count as the memory that they take."""
+    threads, compared = list[int](), RecordChange.compared
+
+    def noticed(change: RecordChange) -> RecordChange:
+        threads.append(threading.get_ident())
+        return compared(change)
+
+    monkeypatch.setattr(RecordChange, "compared", noticed)
+    document = "subscription { giftChanged { new { note parts } } }"
+    listener = await hear(members, document, viewer={"group": "a"})
+    free = members.queries.held
+    old, new = (gift("home", "a", parts=[Decimal(1)] * number) for number in (4_000, 5_000))
+    await members.queries.changed([StreamRecord(("GIFT#1", "GIFT#1"), old, new, "1", 0.0)])
+    assert members.queries.held - free > 9_000 * 100
+    assert len((await change_of(listener))["new"]["parts"]) == 5_000
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def test_names_in_the_schema_are_the_models_own() -> None:
@@ -428,7 +453,7 @@ async def test_nothing_is_left_of_those_who_have_gone(shop: Live) -> None:
     order = next(each for each in shop_items() if each["SK"] == "ORDER#ORD001")
     for at in range(3):
         new = {**order, "status": "pending" if at % 2 else "cancelled"}
-        shop.queries.changed([StreamRecord(("ORDER#ORD001", "ORDER#ORD001"), order, new, str(at), 0.0)])
+        await shop.queries.changed([StreamRecord(("ORDER#ORD001", "ORDER#ORD001"), order, new, str(at), 0.0)])
     listener.end()
     assert (shop.queries.held, bool(shop.queries.index.changes)) == (0, False)
 

@@ -31,6 +31,7 @@ from typing import Any, Protocol
 from keygraph.access.claims import Claims, Viewer
 from keygraph.admission import Admission
 from keygraph.codes import Code
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.items import stable_text
 from keygraph.errors import StoreError, StreamTrimmed, again, without_frames
 from keygraph.incidents import Incident
@@ -78,6 +79,8 @@ _CHANGES_AT_ONCE = 20
 """After so many changes, another operation has its turn."""
 _BATCH_SECONDS = 1.0
 """So long, at most, what other items decide holds for the changes after it."""
+_CHANGES = "changes"
+"""Whose turn it is to look at changes."""
 _WAITING_BYTES = 72
 """The memory of a change that waits, for each operation."""
 _FOREVER = 1_000_000.0
@@ -358,15 +361,11 @@ class LiveQueries:
                 failures += 1
             else:
                 failures = 0
-                for change in changes:
-                    self.changed([change])
-                    turn = rounds().enter_if_over("changes")
-                    if turn is not None:
-                        await turn
+                await self.changed(changes)
                 await asyncio.sleep(self._poll)
 
-    def changed(self, changes: Sequence[TimedChange]) -> None:
-        """Lets run again what these changes touch, and what wants them."""
+    async def changed(self, changes: Sequence[TimedChange]) -> None:
+        """Lets run again what these changes touch, and what wants them, in turns with everything else."""
         counts, touched = self.counts, self.index.touched
         for change in changes:
             counts.changes += 1
@@ -379,11 +378,24 @@ class LiveQueries:
             for operation in operations:
                 counts.touched += 1
                 self.need_run(operation)
-            if self.index.changes:
-                for each in record_changes(self._service.schema.graph, change.old, change.new, change.at):
-                    for operation in self.index.changes.wanting(each):
-                        counts.touched += 1
+            for each in await self._records(change) if self.index.changes else ():
+                for operation in self.index.changes.wanting(each):
+                    counts.touched += 1
+                    if operation.listeners:  # they may have left since
                         self._add(operation, each)
+                    turn = rounds().enter_if_over(_CHANGES)
+                    if turn is not None:
+                        await turn
+            turn = rounds().enter_if_over(_CHANGES)
+            if turn is not None:
+                await turn
+
+    async def _records(self, change: TimedChange) -> list[RecordChange]:
+        """Returns what a change of an item is to the model. Many values are compared in a thread."""
+        found = [*record_changes(self._service.schema.graph, change.old, change.new, change.at)]
+        if any(each.is_large for each in found):
+            await in_daemon_thread(lambda: [each.compared() for each in found])
+        return found
 
     def _add(self, operation: LiveOperation, change: RecordChange) -> None:
         """Lets an operation run for a change, after those that it has not been run for, unless its viewer sees nothing of

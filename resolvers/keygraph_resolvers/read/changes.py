@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
-from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.permissions import KnownRecord, Permissions, restricted_name
 from keygraph.model.records import End, RecordType
 from keygraph.writing.sending.idempotency import is_own
+from keygraph_resolvers.read.meter import held_bytes
 
 _log = logging.getLogger(__name__)
 
@@ -56,9 +57,24 @@ class RecordChange:
     """Whether both items of a mirrored edge were changed; None if that is not known yet."""
 
     @cached_property
+    def _held(self) -> tuple[int, bool]:
+        return held_bytes((self.old, self.new))
+
+    @property
     def size(self) -> int:
-        """Its size in bytes."""
-        return sum(item_size(item) for item in (self.old, self.new) if item is not None)
+        """The memory that it takes, in bytes."""
+        return self._held[0]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it has so many values that they are compared, and written in answers, in a thread."""
+        return self._held[1]
+
+    def compared(self) -> RecordChange:
+        """Returns it after its values were compared."""
+        if len(self.images) > 1:
+            _ = self.changed
+        return self
 
     @cached_property
     def images(self) -> list[KnownRecord]:

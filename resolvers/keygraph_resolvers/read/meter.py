@@ -373,6 +373,8 @@ _MANY_NESTED = 1_000
 """unless they have so many values in lists, maps and sets: that takes about a millisecond."""
 _NESTED_BYTES = 100
 """The memory of such a value, with its place there: up to 33 times as much as in the table."""
+_ITEM_BYTES = 400 * 1024
+"""No item has more."""
 _UNIT_BYTES = 8 * 1024
 """The bytes that one read unit reads if the read is eventually consistent; others read half of it."""
 _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
@@ -412,6 +414,15 @@ class Memory:
     def holding(self, address: str = "") -> Holding:
         """Returns the memory of one operation, which a client with this address has sent."""
         return Holding(self, address)
+
+
+def held_bytes(items: Sequence[Item | None]) -> tuple[int, bool]:
+    """Returns about how many bytes of memory some items take, and whether that is because of their many values."""
+    there = [each for each in items if each is not None]
+    nested = nested_values(there)
+    is_many = nested > _MANY_NESTED
+    size = _ITEM_BYTES * len(there) if is_many else sum(map(item_size, there))
+    return size + _NESTED_BYTES * nested, is_many
 
 
 class Holding:

@@ -149,6 +149,7 @@ def _visible_change(op: Run, wanted: WantedChanges) -> Reads[ChangeObject | None
         kind = visible_kind(op.access, change, wanted)
     if kind is None or kind is UNDECIDED:
         return None
+    op.is_large = change.is_large
     record, identity = change.record, change.identity
     old, new = (None if item is None else Object(record, identity, item) for item in (change.old, change.new))
     return ChangeObject(kind, change.at, (None if kind == CREATED else old, None if kind == DELETED else new))
