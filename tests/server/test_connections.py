@@ -403,6 +403,21 @@ class TestPipelining:
             server.app.is_open.set()
             assert [(await client.read()).body for _ in range(13)] == [b"waited", *[b"POST /a 400"] * 12]
 
+    async def test_a_head_that_has_begun_stays_whole_when_an_answer_ends(self, protocol: Protocol) -> None:
+        """The fields that came before the end of the last answer are not lost."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            head = request("/next", b"body", x_first="1", x_last="2")
+            for size in range(1, len(head), 20):
+                server.app.is_open.clear()
+                await client.send(request("/wait") + head[:size])
+                await until(lambda: bool(server.app.asked) and server.app.asked[-1] == "/wait")
+                server.app.is_open.set()
+                assert (await client.read()).body == b"waited"
+                await client.send(head[size:])
+                assert (await client.read()).body == b"POST /next 4"
+                assert server.app.fields[-1].items() >= {"x-first": "1", "x-last": "2"}.items()
+
     async def test_who_never_reads_is_not_read_from(self, protocol: Protocol) -> None:
         async with running(protocol) as server:
             client = await server.connect(receives=4096)

@@ -170,9 +170,11 @@ class GuardedConnection(asyncio.Protocol):
         return self.cycle
 
     def forget_request(self) -> None:
-        """Forgets the last request, which was answered: a connection may stay idle for long."""
+        """Forgets the last request, which was answered: a connection may stay idle for long. The next one may have begun:
+        what was read of its head stays."""
         self.cycle = self.scope = None
-        self.headers = []
+        if self.reading is NOTHING:
+            self.headers = []
 
     # Called by asyncio.
 

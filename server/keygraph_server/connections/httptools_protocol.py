@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from keygraph_server.connections.guarded import HEAD, GuardedConnection
+from keygraph_server.connections.guarded import HEAD, NOTHING, GuardedConnection
 from keygraph_server.connections.refusals import NOT_HTTP, ConnectionRefusal
 from keygraph_server.uvicorn_internals import ProxyHeadersMiddleware
 
@@ -139,7 +139,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
     def forget_request(self) -> None:
         super().forget_request()
         self._running = None
-        if len(self.url) > _LONGEST_KEPT:
+        if self.reading is NOTHING and len(self.url) > _LONGEST_KEPT:
             self.url, self._target, self._scope = b"", None, {}
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
