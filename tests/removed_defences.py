@@ -137,6 +137,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/read/meter.py",
         "return 0.0 < rounds.ends < now",
         "return False",
+        Removal("keygraph/turns.py", "return self.rounds is not None and 0.0 <", "return False and 0.0 <"),
     ),
     "test_a_round_that_is_over_lets_nothing_begin_and_the_next_one_those_who_have_waited_least": Removal(
         f"{_RESOLVERS}/engine/engine.py", "heappush(self._waiting, (place, ", "heappush(self._waiting, (0, "
@@ -153,7 +154,10 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/read/meter.py", "size += _NESTED_BYTES * nested", "pass"
     ),
     "test_a_large_operation_is_not_passed_by_all_that_another_client_sends": Removal(
-        f"{_RESOLVERS}/engine/engine.py", "_ROUNDS_OF_A_PLACE * (waited + ", "_ROUNDS_OF_A_PLACE * (100 * waited + "
+        f"{_RESOLVERS}/engine/engine.py", "+ _PLACE * waited", "+ 100 * _PLACE * waited"
+    ),
+    "test_clients_that_ask_again_and_again_do_not_pass_one_that_waits": Removal(
+        f"{_RESOLVERS}/engine/engine.py", "return is_behind or perf_counter()", "return perf_counter()"
     ),
     "test_what_is_made_of_one_item_again_and_again_is_held": Removal(
         f"{_RESOLVERS}/read/meter.py", "self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)", "pass"

@@ -377,6 +377,33 @@ async def test_a_large_operation_is_not_passed_by_few_requests_for_ever() -> Non
     assert await asyncio.gather(*waiting)
 
 
+async def test_clients_that_ask_again_and_again_do_not_pass_one_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred of them, each with one request at a time, and one with three requests at once."""
+    now, begun, is_busy = 0.0, 0, asyncio.Event()
+    monkeypatch.setattr(engine, "perf_counter", lambda: now)
+    shared = rounds()
+
+    async def asks(client: str) -> None:
+        nonlocal now, begun
+        while begun < 10_000:
+            turn = shared.enter_if_over(client)
+            if turn is not None:
+                await turn
+            now, begun = now + TURN_SECONDS / 10, begun + 1
+            if begun > 1_000:
+                is_busy.set()
+            await asyncio.sleep(0)
+
+    crowd = [asyncio.create_task(asks(f"crowd {number}")) for number in range(100)]
+    await is_busy.wait()
+    before = begun
+    await asyncio.gather(*(shared.enter("seldom") for _ in range(3)))
+    assert begun - before < 300
+    await asyncio.gather(*crowd)
+
+
 async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     shared = rounds()
     waiting = [shared.enter("other") for _ in range(3)]
@@ -386,7 +413,7 @@ async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     assert await asyncio.gather(*waiting) == [True] * 3
     for _ in range(engine._KEPT_WAITING):
         await asyncio.sleep(0)
-    assert not shared._counts
+    assert not shared._places
 
 
 async def test_requests_alone_fill_a_round_and_waiting_halves_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,9 +65,10 @@ _KEPT_WAITING = 1_000
 """So many may wait for rounds before those that were given up are searched for."""
 _MOST_WAITED = 10
 """An operation that has waited more than this is large, and waits no longer because of it."""
-_ROUNDS_OF_A_PLACE = 64
-"""After so many rounds, something that waits has one place less before it. More operations than this makes altogether do not
-run, so a small one passes all large ones, whoever has sent them."""
+_PLACE = 64
+"""The distance of two places. The places of what begins later grow by one in each round, so that something that waits has one
+place less before it after so many rounds. More operations than this makes altogether do not run, so a small one passes all
+large ones, whoever has sent them."""
 _HELD = 0
 """The round trip of a key that was sent already: there is none before it."""
 _NEXT = frozenset({0})
@@ -717,8 +718,9 @@ class SharedRounds:
     """The rounds of the event loop: in one, everything that is ready runs once.
 
     When the time of a round is used up, whatever operations would begin waits for a later one. Operations that have
-    waited least go first, so that small ones pass large ones, and one client's wait behind each other. Those that have
-    waited for many rounds are passed no more.
+    waited least go first, so that small ones pass large ones, and one client's wait behind each other, and behind those of
+    clients that were let through less. Those that have waited for many rounds are passed no more. (Start-time fair
+    queueing: Goyal, Vin and Cheng 1996.)
     """
 
     def __init__(self) -> None:
@@ -732,12 +734,14 @@ class SharedRounds:
         self.unclocked = 0
         self._next: asyncio.Handle | None = None
         self._waiting: list[tuple[int, int, bool, tuple[str, int], asyncio.Future[bool]]] = []
-        """What waits: its place, its number, whether it takes a whole turn, and what is counted of it: its client, and how
-        long its operation has waited before."""
-        self._counts = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
-        """How much of each client waits, by how long its operation has waited before."""
+        """What waits: its place, its number, whether it takes a whole turn, its client, and how long its operation has
+        waited before."""
+        self._first = 0
+        """The place before that of what was let through last, or a later one: nothing gets one before it."""
+        self._places = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
+        """The next place of each client, by how long its operation has waited before; for as long as others wait."""
         self._most_kept = _KEPT_WAITING
-        """With more of them, those that were given up are searched for."""
+        """With more of them, or of clients, those that were given up or are gone are searched for."""
         self._numbers = count()
         self._requests = 1
         """How many waiting requests are let through in a round."""
@@ -754,17 +758,17 @@ class SharedRounds:
         is_long = perf_counter() > self.ends
         self._next, self.worked, self.ends, self.thread_began = None, 0.0, 0.0, thread_time()
         self.number += 1
+        self._first += 1
         self._requests = max(1, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
         left = self._requests
         while self._waiting and left > 0:
-            *_, is_turn, (client, waited), first = heappop(self._waiting)
-            counts = self._counts[client]
-            counts[waited] -= 1
-            if not any(counts):
-                del self._counts[client]
+            place, _, is_turn, _, first = heappop(self._waiting)
             if not first.done():  # it was not given up
+                self._first = max(self._first, place - _PLACE)
                 first.set_result(True)
                 left -= left if is_turn else 1
+        if not self._waiting:
+            self._places.clear()
         self.turn = TURN_SECONDS / 2 if self._waiting else TURN_SECONDS
         if self._waiting or left < self._requests:
             self.count(0.0)
@@ -780,27 +784,41 @@ class SharedRounds:
         return self._queue(0, client, is_turn=False)
 
     def enter_if_over(self, client: str) -> asyncio.Future[bool] | None:
-        """Enters if the time of this round is used up. None if something new may begin at once, in this round."""
+        """Enters if a new operation has to wait. None if it may begin at once, in this round."""
         self.count(0.0)
-        return self.enter(client) if perf_counter() > self.ends else None
+        return self.enter(client) if self.has_to_wait(client) else None
+
+    def has_to_wait(self, client: str) -> bool:
+        """Whether a new operation of the client waits: the time of this round is used up, or others come before it."""
+        if not self.ends:
+            return False
+        own = self._places[client][0] if client in self._places else 0
+        is_behind = bool(self._waiting) and self._waiting[0][0] <= max(self._first, own)
+        return is_behind or perf_counter() > self.ends
 
     def _queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]:
-        if len(self._waiting) > self._most_kept:
+        if max(len(self._waiting), len(self._places)) > self._most_kept:
             # Those behind others would stay as long as there are others, however few of them still wait.
             self._waiting = [each for each in self._waiting if not each[-1].done()]
             heapify(self._waiting)
-            self._counts.clear()
+            self._places.clear()
             for *_, (each, before), _ in self._waiting:
-                self._counts[each][before] += 1
+                self._place(each, before)
             self._most_kept = max(_KEPT_WAITING, 2 * len(self._waiting))
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         waited = min(waited, _MOST_WAITED)
-        counts = self._counts[client]
-        counts[waited] += 1
-        place = self.number + _ROUNDS_OF_A_PLACE * (waited + sum(counts[: waited + 1]))
+        place = self._place(client, waited) + _PLACE * waited
         heappush(self._waiting, (place, next(self._numbers), is_turn, (client, waited), future))
         self.count(0.0)
         return future
+
+    def _place(self, client: str, waited: int) -> int:
+        """Takes the next place of a client, for something that has waited so long."""
+        places, first = self._places[client], self._first
+        place = max(first, places[waited])
+        for each in range(waited, _MOST_WAITED + 1):
+            places[each] = max(first, places[each]) + _PLACE
+        return place
 
 
 ROUNDS: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedRounds] = WeakKeyDictionary()

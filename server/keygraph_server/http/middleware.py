@@ -106,12 +106,14 @@ class AroundEndpoints:
         if self._begun % _UNCLOCKED == 0:
             rounds().count(0.0)
         shared = ROUNDS.get(asyncio.get_running_loop())
-        if shared is not None and 0.0 < shared.ends < perf_counter():
-            # Hundreds of requests that come at once do not begin at once, whatever they ask for.
-            scope[WAITS_SINCE] = perf_counter()
-            scope[BEGINS] = begins = shared.enter(network_of((scope.get("client") or ("",))[0]))
-            if not await begins:
-                return  # nobody waits for the answer
+        if shared is not None and shared.ends:
+            client = network_of((scope.get("client") or ("",))[0])
+            if shared.has_to_wait(client):
+                # Hundreds of requests that come at once do not begin at once, whatever they ask for.
+                scope[WAITS_SINCE] = perf_counter()
+                scope[BEGINS] = begins = shared.enter(client)
+                if not await begins:
+                    return  # nobody waits for the answer
         path, root = scope["path"], scope.get("root_path", "")
         if path.endswith("/") and path.removeprefix(root) not in ("", "/"):
             # Starlette would redirect it, to the host that the client names.
