@@ -36,8 +36,13 @@ def served(app: Starlette) -> Iterator[str]:
 @contextmanager
 def served_example(name: str, folder: Path) -> Iterator[str]:
     """The address of an example with its sample, and with the playground."""
-    model = f"keygraph_examples.{name}:graph"
-    file = folder / f"{name}.sqlite"
+    with served_model(f"keygraph_examples.{name}:graph", folder / f"{name}.sqlite") as found:
+        yield found
+
+
+@contextmanager
+def served_model(model: str, file: Path) -> Iterator[str]:
+    """The address of a model with its sample in a new SQLite file, and with the playground."""
     make_sample_file(load_model(model), file)
     with served(
         create_app(Settings(model=model, store=f"sqlite:{file}", secret=SecretStr("x" * 32)))

@@ -21,7 +21,7 @@ from keygraph_server.models import load_model
 from keygraph_server.playground.data import described_graph
 from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, open_page
 from tests.server.pictures import PICTURES, ROOT, take_pictures
-from tests.server.serving import served_example
+from tests.server.serving import served_example, served_model
 
 pytestmark = [needs_assets, needs_chromium, pytest.mark.long]
 
@@ -86,6 +86,17 @@ OUTSIDE = f"""(() => {{ {PICTURE};
     return boxes.map((each) => each.renderedPosition()).filter(({{ x, y }}) =>
         x < 0 || y < 0 || x > graph.width() || y > graph.height()).length }})()"""
 """How many nodes of a picture are not to be seen."""
+COVERED = f"""(() => {{ {PICTURE};
+    return graph.edges().flatMap((edge) => {{
+        const [from, to] = [edge.sourceEndpoint(), edge.targetEndpoint()];
+        const share = 7 / Math.hypot(to.x - from.x, to.y - from.y);
+        const [x, y] = [to.x + share * (from.x - to.x), to.y + share * (from.y - to.y)];
+        return boxes.filter((node) => {{
+            const {{ x1, x2, y1, y2 }} = node.boundingBox({{ includeNodes: false, includeEdges: false, includeOverlays: false }});
+            return x1 < x && x < x2 && y1 < y && y < y2;
+        }}).map((node) => `${{node.data('label')}} is on the arrow to ${{edge.target().data('label')}}`);
+    }}) }})()"""
+"""The labels of a picture that cover an arrowhead."""
 FAULTS = """(async () => {
     const { drawing } = await import(new URL('playground/page/diagram.js', document.baseURI));
     const found = [];
@@ -117,6 +128,34 @@ FAULTS = """(async () => {
     return found;
 })()"""
 """What is wrong with the diagrams of some models."""
+
+
+WRITES = """
+from __future__ import annotations
+from keygraph import ID, Graph, Many, Table, edge, node, read, write
+@node("A#{a_id}", access=[read(), write(role="staff")])
+class A:
+    a_id: ID
+    name: str
+@node("B#{b_id}", access=[read(), write()])
+class B:
+    b_id: ID
+    name: str
+    links: Many[Link]
+@edge("{b}", "{a}", access=[read(), write()])
+class Link:
+    b: B
+    a: A
+graph = Graph(Table("Writes", partition_key="PK", sort_key="SK"), A, B, Link)
+"""
+"""A node that only staff may write, one that all may write, and an edge that has no attribute to change."""
+
+NARROWED = """[...document.querySelectorAll('.graphiql-editors, .graphiql-response, .cost-requests, .side, .document, .attribute-line')]
+    .filter((each) => each.offsetParent).filter((each) => {
+        const { left, right, width } = each.getBoundingClientRect();
+        return left < 0 || right > window.innerWidth || width < 200;
+    }).map((each) => each.className)"""
+"""The elements of a view that the window cuts, or that have too little room to be read."""
 
 
 CATCH_FILES = """window.saved = []; URL.createObjectURL = (blob) => { window.saved.push(blob); return '#' };
@@ -248,6 +287,12 @@ class TestGraph:
         click(page, "[role=tab]", "Graph")
         page.wait_for(f"Object.keys({standing}).length === 5")
         assert page.evaluate(standing) == after
+
+    def test_no_label_covers_an_arrowhead(self, page: Page) -> None:
+        run(page, '{ user(userId: "12345") { name orders { nodes { items { nodes { name } } } } } }')
+        click(page, "[role=tab]", "Graph")
+        page.wait_for("document.querySelector('.canvas')?._cyreg?.cy.edges().length >= 5")
+        assert page.evaluate(COVERED) == []
 
     def test_a_picture_is_saved_as_png_and_svg(self, page: Page) -> None:
         page.evaluate(CATCH_FILES)
@@ -424,6 +469,35 @@ class TestTable:
             answer = httpx.post(f"{shop}graphql", json={"query": query}).json()
             assert answer["data"]["order"]["items"]["edges"] == [{"quantity": int(quantity)}]
 
+    def test_it_offers_only_mutations_that_exist_and_that_a_rule_allows(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "writes.py").write_text(WRITES, "utf-8")
+        items = [("A#1", "A#1"), ("B#2", "B#2"), ("B#2", "A#1")]
+        lines = [json.dumps({"PK": partition, "SK": sort, "name": "x"}) for partition, sort in items]
+        (tmp_path / "writes.jsonl").write_text("\n".join(lines), "utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        with served_model("writes:graph", tmp_path / "writes.sqlite") as address, open_page(address) as page:
+            page.wait_for("window.keygraph?.state.schema")
+            click(page, "[role=tab]", "Table")
+            page.wait_for("document.querySelectorAll('.partition li').length === 3")
+            offered = {}
+            for name in ("A", "B", "Link"):
+                place = f"[...document.querySelectorAll('.partition li button')].find((each) => each.querySelector('.row-type').innerText === {name!r})"
+                page.evaluate(f"{place}.click()")
+                page.wait_for(f"document.querySelector('.picked h2')?.innerText === {name!r}")
+                page.wait_for("document.querySelector('.picked pre')")
+                offered[name] = texts(page, ".picked .actions button")
+                choose(page, "Type", name)
+                offered[name] += [each for each in texts(page, ".actions button") if each.startswith("New ")]
+                choose(page, "Type", "")
+            assert offered == {
+                "A": ["Show in Graph"],
+                "B": ["Show in Graph", "Edit", "Delete", "New B"],
+                "Link": ["Show in Graph", "Delete", "New Link"],
+            }
+            assert page.complaints == []
+
     def test_an_item_is_made_and_deleted_and_an_error_is_shown(self, page: Page) -> None:
         click(page, "[role=tab]", "Table")
         page.wait_for("document.querySelector('.partition')")
@@ -505,12 +579,14 @@ class TestPage:
             # The views scroll, not the page.
             assert page.evaluate("document.documentElement.scrollHeight <= window.innerHeight"), name
 
-    def test_it_fits_a_narrow_window(self, page: Page) -> None:
-        page.resize(390, 844)
+    @pytest.mark.parametrize("width", [390, 768])
+    def test_it_fits_a_narrow_window(self, page: Page, width: int) -> None:
+        page.resize(width, 844)
         run(page)
         for name in ("Query", "Graph", "Schema", "Table", "Access paths"):
             click(page, "[role=tab]", name)
             time.sleep(0.5)
-            assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             if name == "Graph":
                 assert page.evaluate(OUTSIDE) == 0
+            assert page.evaluate(NARROWED) == [], name

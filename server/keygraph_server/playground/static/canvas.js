@@ -1,5 +1,6 @@
 // A picture of nodes and edges, drawn by Cytoscape.
 import { save } from './export.js';
+import { labelStyle, placeLabels } from './labels.js';
 import { color, h, library, state } from './page.js';
 import { places, remember } from './stable.js';
 import { svg } from './svg.js';
@@ -19,10 +20,7 @@ const style = () => [
       color: color('text'),
       'font-size': 11,
       'font-family': 'system-ui, sans-serif',
-      'text-wrap': 'wrap',
-      'text-max-width': 150,
-      'text-valign': 'bottom',
-      'text-margin-y': 4,
+      ...labelStyle,
       'text-background-color': color('ground'),
       'text-background-opacity': 0.8,
       width: 26,
@@ -73,6 +71,7 @@ const arrange = (graph) => {
     nodeRepulsion: () => 12000,
   };
   graph.layout(layout).run();
+  placeLabels(graph);
   graph.fit(undefined, 30);
 };
 
@@ -103,6 +102,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
         }
         const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 1.8 });
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
+        graph.on('dragfree', () => placeLabels(graph));
         graph.on('dbltap', 'node', (event) => expand.current?.(event.target.id()));
         drawn.current = graph;
         // The panels around it may take their places after it was arranged.
@@ -148,6 +148,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
     if (!known && elements.length) {
       arrange(graph);
     } else {
+      placeLabels(graph);
       graph.fit(undefined, 30);
     }
   }, [elements, isReady]);

@@ -9,6 +9,9 @@ export const loadExamples = (seconds) => {
   return Promise.race([examples, late]);
 };
 
+/** A name that may break before its capital letters. */
+const breakable = (name) => name.split(/(?=[A-Z])/).map((word, place) => [place > 0 && h('wbr', { key: place }), word]);
+
 const list = (shown) =>
   h(
     'ul',
@@ -20,7 +23,7 @@ const list = (shown) =>
         h(
           'button',
           { type: 'button', onClick: () => open(example.document, example.variables) },
-          h('strong', null, example.name),
+          h('strong', null, breakable(example.name)),
           example.kind !== 'query' && h('span', { className: 'examples-kind' }, example.kind),
           example.description && h('span', { className: 'examples-text' }, example.description),
         ),

@@ -21,7 +21,8 @@ const VIEWS = [
 ];
 // GraphiQL's name for the width of the list on the left, as a share of the rest.
 const PLUGIN_SHARE = 'graphiql:docExplorerFlex';
-const NARROW = '(max-width: 760px)';
+// Where GraphiQL's columns stand below each other; the same width as in the stylesheet.
+const NARROW = '(max-width: 900px)';
 
 // A namespace of its own, because every server on this host and port shares one localStorage, and the tabs of
 // another graph would open here. Without storage (it may be blocked) GraphiQL forgets its tabs, and works.

@@ -1,15 +1,16 @@
 // What is drawn, as SVG: the same colors and places, with text that stays text.
+import { labelPlace } from './labels.js';
 
 const escaped = (text) => String(text).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 const element = (name, attributes, content = '') =>
   `<${name} ${Object.entries(attributes).map(([key, value]) => `${key}="${escaped(value)}"`).join(' ')}>${content}</${name}>`;
 
-const text = (label, x, y, style, size) =>
+const text = (label, x, y, style, size, anchor = 'middle') =>
   label
     ? element(
         'text',
-        { x, y, 'text-anchor': 'middle', 'font-size': size, fill: style('color') },
+        { x, y, 'text-anchor': anchor, 'font-size': size, fill: style('color') },
         label.split('\n').map((line, place) => element('tspan', { x, dy: place ? size * 1.2 : 0 }, escaped(line))).join(''),
       )
     : '';
@@ -24,7 +25,10 @@ const drawnNode = (node) => {
   const shape = isBox
     ? element('rect', { x: x - width / 2, y: y - height / 2, width, height, rx: 4, ...paint })
     : element('circle', { cx: x, cy: y, r: width / 2, ...paint });
-  return shape + text(label, x, y + height / 2 + 14, style, 11);
+  const place = labelPlace(node);
+  const rows = label.split('\n').length - 1;
+  const baseline = { '-1': -2 - 11 * 1.2 * rows, 0: 4, 1: 10 }[place.down];
+  return shape + text(label, place.x, place.y + baseline, style, 11, place.anchor);
 };
 
 const drawnEdge = (edge) => {
