@@ -198,10 +198,17 @@ class PublishedChanges:
             name, fields = self._entries.popleft()
             length = len(fields.get(b"changes", b""))
             size += length
-            if length > _SHORT_BYTES:
-                found += await in_daemon_thread(self._changes, name, fields)
+            try:
+                shard = fields[b"shard"].decode()
+                if length > _SHORT_BYTES:
+                    records = await in_daemon_thread(self._records, fields)
+                else:
+                    records = self._records(fields)
+            except Exception as error:
+                entry = f"{name.decode(errors='replace')} of {self._key}"
+                self._skipped.happened(f"The entry {entry} is skipped: {type(error).__name__}")
             else:
-                found += self._changes(name, fields)
+                found += self._unread(shard, records)
         return found
 
     async def _receive(self) -> None:
@@ -234,18 +241,14 @@ class PublishedChanges:
             self._last = entries[-1]
             self._entries += entries
 
-    def _changes(self, name: bytes, fields: Any) -> list[tuple[str, StreamRecord]]:
-        """Returns the changes of an entry that were not read yet; none, with a line in the log, of one that has no changes
-        in it."""
-        try:
-            shard = fields[b"shard"].decode()
-            if len(fields[b"changes"]) > _LONGEST_BYTES:
-                raise ValueError("too long")
-            records = [self._record(*each) for each in orjson.loads(fields[b"changes"])]
-        except Exception as error:
-            entry = f"{name.decode(errors='replace')} of {self._key}"
-            self._skipped.happened(f"The entry {entry} is skipped: {type(error).__name__}")
-            return []
+    def _records(self, fields: Any) -> list[StreamRecord]:
+        """Returns the changes of an entry. Raises an error for one that has no changes in it."""
+        if len(fields[b"changes"]) > _LONGEST_BYTES:
+            raise ValueError("too long")
+        return [self._record(*each) for each in orjson.loads(fields[b"changes"])]
+
+    def _unread(self, shard: str, records: Iterable[StreamRecord]) -> list[tuple[str, StreamRecord]]:
+        """Returns those of some changes that were not read yet."""
         found = list[tuple[str, StreamRecord]]()
         for record in records:
             position, at = self._read.pop(shard, ("", 0.0))
