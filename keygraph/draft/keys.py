@@ -57,6 +57,8 @@ MAIN = frozenset(
 )
 """Words in the sort key of an entity's own item, if the entity has several items."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
+_NUMBERED = re.compile(r"([A-Z][A-Z_-]{1,38}[A-Z])(0|[1-9][0-9]*)", re.ASCII)
+"""A word with a number, which no separator parts."""
 _ORDERED = re.compile(rf"(?:[0-9.+-]+|{ISO_DATETIME}|{SLASHED_DATE})$", re.ASCII)
 """Numbers and times: keys with another value after them sort by these."""
 _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
@@ -96,7 +98,9 @@ class KeyReader:
         columns = {name: [text for text, _ in column] for name, column in sample.items()}
         texts = [text for column in columns.values() for text in column]
         strong = _strong_separators(texts)
-        self._weak = None if strong else _weak_heads(texts)
+        partition_keys = [text for name in partitions for text in columns.get(name, ())]
+        self._numbered = set() if strong else _numbered_words(partition_keys)
+        self._weak = None if strong or self._numbered else _weak_heads(texts)
         inside = "".join(map(re.escape, sorted(strong))) or _NOTHING
         self._separators = re.compile(rf"{_WHOLE.pattern}|(?P<separator>[{inside}]+)", re.ASCII)
         self._runs: Counter[str] = Counter()
@@ -107,9 +111,7 @@ class KeyReader:
         }
         self._values: dict[str, None] = {}
         """The words that may name kinds of items, but are taken as values."""
-        self._named_alike = _named_alike(
-            text for name in partitions for text in columns.get(name, ()) if is_word(text)
-        )
+        self._named_alike = _named_alike(filter(is_word, partition_keys))
         self._heads = self._heads_of([row for column in split.values() for row in column])
         self._ids = {
             values[number]
@@ -223,6 +225,8 @@ class KeyReader:
             separator, heads = self._weak
             head, _, rest = text.partition(separator)
             return [head, separator, rest] if rest and head in heads else [text]
+        if (numbered := _NUMBERED.fullmatch(text)) and numbered[1] in self._numbered:
+            return [numbered[1], "", numbered[2]]
         parts: list[str] = []
         start = 0
         for found in self._separators.finditer(text):
@@ -435,6 +439,13 @@ def _named_alike(texts: Iterable[str]) -> set[str]:
         if not text.isupper() and (beginning := re.match(r"\w+[_-](?=\w)", text)):
             found.setdefault(beginning[0], set()).add(text)
     return {text for each in found.values() if len(each) > 1 for text in each}
+
+
+def _numbered_words(texts: Iterable[str]) -> set[str]:
+    """Returns the words that numbers follow without a separator, if some are followed by several: `ORDER1`, `ITEM7`."""
+    found = {match[0]: match[1] for text in texts if (match := _NUMBERED.fullmatch(text))}
+    words = set(found.values())
+    return words if 1 < len(words) <= len(found) * 2 // 3 else set()
 
 
 def _unlike_others(forms: Mapping[str, Sequence[Form]]) -> set[str]:

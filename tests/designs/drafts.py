@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from keygraph import Graph
 from keygraph.draft.draft import draft, imported_graph
+from keygraph.draft.names import TAKEN_TYPES
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.engines.open import open_store
@@ -121,7 +122,8 @@ def is_as_good(graph: Graph, record: RecordType, name: str) -> bool:
     own = record.table_keys.sort or record.table_keys.partition
     of_ends = {word for node in members for text in _literals(node) for word in _words(text)}
     says = {word for text in _own_literals(own) for word in _words(text) if len(word) > 1}
-    known |= set() if says - of_ends else {"item"}
+    known |= set() if says - of_ends and name.removesuffix("Item") not in TAKEN_TYPES else {"item"}
+    known |= set() if literals else _words(graph.table.partition.name)
     return re.fullmatch(f"({'|'.join(sorted(known))}|[0-9])+", "".join(sorted(_words(name)))) is not None
 
 

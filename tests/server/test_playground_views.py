@@ -167,7 +167,7 @@ class TestExamples:
     def test_each_opens_in_a_tab_of_its_own_and_runs(self, page: Page) -> None:
         assert page.evaluate("document.title") == "EcommerceData · Keygraph"
         names = texts(page, ".examples button strong")
-        assert (names[0], names[-1]) == ("CustomerWithOrders", "CreateUser")
+        assert (names[0], "CreateUser" in names, names[-1][:3]) == ("CustomerWithOrders", True, "Put")
         assert "query CustomerWithOrders {" in page.evaluate(f"{EDITOR}.CodeMirror.getValue()")
         click(page, ".examples button", "Order")
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
