@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from random import Random
 from typing import Any
+from uuid import uuid4
 
 from keygraph import ID, Graph, Index, Many, Table, average, counts, edge, node, record, sums
-from keygraph.dynamo.store import Request, Store
+from keygraph.changes.counting import NodeValues, StreamTallies
+from keygraph.changes.ledger import Ledger, Node
+from keygraph.dynamo.actions import DeleteItem, PutItem, Remove, SetTo, UpdateItem
+from keygraph.dynamo.conditions import Exists
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Request, Store, Transaction, Write
 from keygraph.dynamo.streams import (
     DescribeStream,
     LatestPosition,
@@ -21,6 +29,9 @@ from keygraph.dynamo.streams import (
     StreamShard,
 )
 from keygraph.dynamo.table import Table as StoredTable
+from keygraph.errors import ConditionFailed
+from keygraph.resolve.derived import combined, stored_value
+from keygraph.tables.totals import computed
 
 by_player = Index("by-player", "gp", "gs")
 
@@ -65,6 +76,9 @@ graph = Graph(
     Table("League", partition_key="pk", sort_key="sk", indexes=[by_player]), Team, Player, Member, Note
 ).check()
 team, player, member, note = graph.types.values()
+TEAMS, PLAYERS = [f"t{number}" for number in range(3)], [f"p{number}" for number in range(4)]
+NODES: list[Node] = [*((team, (each,)) for each in TEAMS), *((player, (each,)) for each in PLAYERS)]
+tallies = graph.made(StreamTallies)
 
 
 @dataclass
@@ -148,3 +162,96 @@ class Resharded:
                     return RecordPage(some, None)
                 return RecordPage(some, ShardPosition(some[-1].position) if some else position)
         return await self.store.send(request)
+
+
+# --- What is in the table ---------------------------------------------------------------------------------
+
+
+def of_team(name: str) -> Item:
+    return {"pk": f"TEAM#{name}", "sk": f"TEAM#{name}", "name": name}
+
+
+def of_player(name: str) -> Item:
+    return {"pk": f"PLAYER#{name}", "sk": f"PLAYER#{name}"}
+
+
+def of_member(in_team: str, name: str, score: int | None) -> Item:
+    item: Item = {
+        "pk": f"TEAM#{in_team}",
+        "sk": f"MEMBER#{name}",
+        "gp": f"PLAYER#{name}",
+        "gs": f"TEAM#{in_team}",
+    }
+    return item if score is None else {**item, "score": Decimal(score)}
+
+
+def of_note(in_team: str, number: int) -> Item:
+    return {"pk": f"TEAM#{in_team}", "sk": f"NOTE#{number}"}
+
+
+class Changes:
+    """Changes a table at random, as any program would."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.store, self.random = store, Random(seed)
+
+    def item(self) -> Item:
+        choose = self.random.choice
+        match self.random.randrange(6):
+            case 0:
+                return of_team(choose(TEAMS))
+            case 1:
+                return of_player(choose(PLAYERS))
+            case 2:
+                return of_note(choose(TEAMS), self.random.randrange(3))
+        return of_member(choose(TEAMS), choose(PLAYERS), choose([None, 1, 5, 9]))
+
+    async def write(self) -> None:
+        items = {
+            graph.table.key_of(each): each
+            for each in (self.item() for _ in range(self.random.randrange(1, 5)))
+        }
+        match self.random.randrange(5):
+            case 0:
+                await self.store.send(BatchWrite(deletes=tuple(items)))
+            case 1:
+                actions = [
+                    DeleteItem(key) if self.random.random() < 0.3 else PutItem(item)
+                    for key, item in items.items()
+                ]
+                await self.store.send(Transaction(tuple(actions), uuid4().hex))
+            case 2:
+                # Whoever keeps the rest of a owner keeps its values.
+                for key, item in items.items():
+                    change = Remove(("x",)) if self.random.random() < 0.5 else SetTo(("x",), Decimal(1))
+                    changes = (change, *(SetTo(("score",), item["score"]) for _ in range("score" in item)))
+                    with suppress(ConditionFailed):
+                        await self.store.send(Write(UpdateItem(key, changes, Exists(("pk",)))))
+            case _:
+                await self.store.send(BatchWrite(tuple(items.values())))
+
+
+async def ledgers(store: Store) -> dict[Node, dict[str, Any]]:
+    found = {}
+    for owner, (note, _) in (await NodeValues(graph, store).read(NODES)).items():
+        values = Ledger.of(note).values
+        found[owner] = {each.name: values.get(each.name, combined(each, ())) for each in tallies.of[owner[0]]}
+    return found
+
+
+async def lists(store: Store) -> dict[Node, dict[str, Any]]:
+    """What the lists of each owner say."""
+    found = {}
+    for owner in NODES:
+        totals = await computed(graph, store, owner[1], tallies.of[owner[0]])
+        found[owner] = {each.name: value for each, value in totals.items()}
+    return found
+
+
+async def stored(store: Store) -> dict[Node, dict[str, Any]]:
+    """What the nodes have that are there."""
+    found = {}
+    for owner, (_, item) in (await NodeValues(graph, store).read(NODES)).items():
+        if item is not None:
+            found[owner] = {each.name: stored_value(each, item) for each in tallies.of[owner[0]]}
+    return found

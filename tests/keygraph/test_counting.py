@@ -6,99 +6,39 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from keygraph.changes.counting import NodeValues, StreamCounter, StreamTallies
-from keygraph.changes.ledger import Ledger, Node, replace_ledger
+from keygraph.changes.counting import NodeValues, StreamCounter
+from keygraph.changes.ledger import Ledger, replace_ledger
 from keygraph.changes.stream import readable
 from keygraph.changes.totals import StreamTotals
-from keygraph.dynamo.actions import DeleteItem, PutItem, Remove, SetTo, UpdateItem
-from keygraph.dynamo.conditions import Exists
+from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Store, Transaction, Write
+from keygraph.dynamo.store import BatchWrite, Write
 from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, ShardPosition
-from keygraph.errors import ConditionFailed
-from keygraph.resolve.derived import combined, stored_value
-from keygraph.tables.totals import computed
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
-from tests.keygraph.streamed import Resharded, graph, player, team
+from tests.keygraph.streamed import (
+    NODES,
+    Changes,
+    Resharded,
+    graph,
+    ledgers,
+    lists,
+    of_member,
+    of_note,
+    of_player,
+    of_team,
+    player,
+    stored,
+)
 from tests.keygraph.summarized import Stopped, contents, killed_after, summarize
 
-TEAMS, PLAYERS = [f"t{number}" for number in range(3)], [f"p{number}" for number in range(4)]
-NODES: list[Node] = [*((team, (each,)) for each in TEAMS), *((player, (each,)) for each in PLAYERS)]
 TEAM_0, TEAM_1 = NODES[:2]
-tallies = graph.made(StreamTallies)
-
-
-def of_team(name: str) -> Item:
-    return {"pk": f"TEAM#{name}", "sk": f"TEAM#{name}", "name": name}
-
-
-def of_player(name: str) -> Item:
-    return {"pk": f"PLAYER#{name}", "sk": f"PLAYER#{name}"}
-
-
-def of_member(in_team: str, name: str, score: int | None) -> Item:
-    item: Item = {
-        "pk": f"TEAM#{in_team}",
-        "sk": f"MEMBER#{name}",
-        "gp": f"PLAYER#{name}",
-        "gs": f"TEAM#{in_team}",
-    }
-    return item if score is None else {**item, "score": Decimal(score)}
-
-
-def of_note(in_team: str, number: int) -> Item:
-    return {"pk": f"TEAM#{in_team}", "sk": f"NOTE#{number}"}
-
-
-class Changes:
-    """Changes a table at random, as any program would."""
-
-    def __init__(self, store: Store, seed: int) -> None:
-        self.store, self.random = store, random.Random(seed)
-
-    def item(self) -> Item:
-        choose = self.random.choice
-        match self.random.randrange(6):
-            case 0:
-                return of_team(choose(TEAMS))
-            case 1:
-                return of_player(choose(PLAYERS))
-            case 2:
-                return of_note(choose(TEAMS), self.random.randrange(3))
-        return of_member(choose(TEAMS), choose(PLAYERS), choose([None, 1, 5, 9]))
-
-    async def write(self) -> None:
-        items = {
-            graph.table.key_of(each): each
-            for each in (self.item() for _ in range(self.random.randrange(1, 5)))
-        }
-        match self.random.randrange(5):
-            case 0:
-                await self.store.send(BatchWrite(deletes=tuple(items)))
-            case 1:
-                actions = [
-                    DeleteItem(key) if self.random.random() < 0.3 else PutItem(item)
-                    for key, item in items.items()
-                ]
-                await self.store.send(Transaction(tuple(actions), uuid4().hex))
-            case 2:
-                # Whoever keeps the rest of a node keeps its values.
-                for key, item in items.items():
-                    change = Remove(("x",)) if self.random.random() < 0.5 else SetTo(("x",), Decimal(1))
-                    changes = (change, *(SetTo(("score",), item["score"]) for _ in range("score" in item)))
-                    with suppress(ConditionFailed):
-                        await self.store.send(Write(UpdateItem(key, changes, Exists(("pk",)))))
-            case _:
-                await self.store.send(BatchWrite(tuple(items.values())))
 
 
 class Following:
@@ -155,32 +95,6 @@ class Following:
             self.killed += 1
             return False
         return True
-
-
-async def ledgers(store: Store) -> dict[Node, dict[str, Any]]:
-    found = {}
-    for node, (note, _) in (await NodeValues(graph, store).read(NODES)).items():
-        values = Ledger.of(note).values
-        found[node] = {each.name: values.get(each.name, combined(each, ())) for each in tallies.of[node[0]]}
-    return found
-
-
-async def lists(store: Store) -> dict[Node, dict[str, Any]]:
-    """What the lists of each node say."""
-    found = {}
-    for node in NODES:
-        totals = await computed(graph, store, node[1], tallies.of[node[0]])
-        found[node] = {each.name: value for each, value in totals.items()}
-    return found
-
-
-async def stored(store: Store) -> dict[Node, dict[str, Any]]:
-    """What the nodes have that are there."""
-    found = {}
-    for node, (_, item) in (await NodeValues(graph, store).read(NODES)).items():
-        if item is not None:
-            found[node] = {each.name: stored_value(each, item) for each in tallies.of[node[0]]}
-    return found
 
 
 async def streaming(make_store: MakeStore) -> Resharded:

@@ -17,7 +17,7 @@ from moto.server import ThreadedMotoServer
 
 from tests import dynamodb_local
 from tests.keygraph.histories.history import Event
-from tests.keygraph.histories.running import Faults, after_kills, in_between, with_faults
+from tests.keygraph.histories.running import Faults, after_kills, in_between, while_followed, with_faults
 
 
 @contextmanager
@@ -60,6 +60,11 @@ def main() -> int:
         "--jobs", action="store_true", help="Run repairs, backfills and summaries of an old table meanwhile."
     )
     parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="Follow a table with values that the stream keeps, with so many --kills, at least one.",
+    )
+    parser.add_argument(
         "--at-once", type=int, default=1, help="How many histories run at once, on the embedded engine."
     )
     given = parser.parse_args()
@@ -69,8 +74,8 @@ def main() -> int:
     told: Counter[str] = Counter()
     wrong, done = 0, 0
     with _server(given.engine) as server:
-        for events, seed, found in _histories(given, server):
-            told.update(map(_told, events))
+        for happened, seed, found in _histories(given, server):
+            told.update(happened)
             wrong, done = wrong + bool(found), done + 1
             for problem in found:
                 _say(f"{seed}: {problem}")
@@ -80,27 +85,32 @@ def main() -> int:
     return bool(wrong)
 
 
-def _histories(given: argparse.Namespace, server: str | None) -> Iterator[tuple[list[Event], int, list[str]]]:
-    """Yields the events of each history, its seed, and what is wrong."""
+def _histories(
+    given: argparse.Namespace, server: str | None
+) -> Iterator[tuple[Counter[str], int, list[str]]]:
+    """Yields what has happened in each history, its seed, and what is wrong."""
 
-    async def one(seed: int) -> tuple[list[Event], int, list[str]]:
+    async def one(seed: int) -> tuple[Counter[str], int, list[str]]:
         with tempfile.TemporaryDirectory() as folder:
-            place = (server, Path(folder), str(seed))
+            place, faults = (server, Path(folder), str(seed)), Faults[given.faults.upper()]
+            if given.stream:
+                happened, found = await while_followed(*place, max(1, given.kills), faults)
+                return happened, seed, found
             if given.kills:
                 events, found = await after_kills(*place, given.kills, given.each, jobs=given.jobs)
             elif given.between:
                 events, found = await in_between(*place, given.between, jobs=given.jobs)
             else:
                 options = {"one_by_one": given.engine == "moto", "jobs": given.jobs}
-                of_all = (Faults[given.faults.upper()], given.writers, given.each)
+                of_all = (faults, given.writers, given.each)
                 events, found = await with_faults(*place, *of_all, **options)
-        return events, seed, found
+        return Counter(map(_told, events)), seed, found
 
-    async def several(seeds: Iterable[int]) -> list[tuple[list[Event], int, list[str]]]:
+    async def several(seeds: Iterable[int]) -> list[tuple[Counter[str], int, list[str]]]:
         return await asyncio.gather(*map(one, seeds))
 
-    # A server has one table, and what runs between requests waits for nothing.
-    at_once = 1 if server is not None or given.between else given.at_once
+    # A server has one table, a wrong clock is that of the process, and what runs between requests waits for nothing.
+    at_once = 1 if server is not None or given.between or given.stream else given.at_once
     end = given.seed + given.histories
     for start in range(given.seed, end, at_once):
         yield from asyncio.run(several(range(start, min(start + at_once, end))))

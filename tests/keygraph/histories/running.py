@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
@@ -11,9 +12,13 @@ from pathlib import Path
 from unittest.mock import patch
 
 from keygraph.dynamo.store import CreateTable, DeleteTable, Store
+from keygraph.dynamo.streams import EnableStream
+from keygraph.dynamo.table import Table
 from keygraph.engines.open import open_store
 from keygraph.writing.sending import sender
+from tests.keygraph import streamed
 from tests.keygraph.faulty import FaultyProxy
+from tests.keygraph.histories import following
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.derived import wrong_values
 from tests.keygraph.histories.history import Beside, Event, begin, problems, run, run_between, unexplained
@@ -35,9 +40,9 @@ class Faults(Enum):
 
 
 @asynccontextmanager
-async def _table(url: str) -> AsyncIterator[Store]:
-    """An empty table of the histories; behind a server's address it goes with the block."""
-    async with open_store(url, graph.table) as store:
+async def _table(url: str, table: Table = graph.table) -> AsyncIterator[Store]:
+    """An empty table; behind a server's address it goes with the block."""
+    async with open_store(url, table) as store:
         await store.send(DeleteTable())
         await store.send(CreateTable())
         yield store
@@ -134,3 +139,17 @@ async def in_between(
                 found += [*unexplained(before, left, own)]
         found += await finish(store, folder) if jobs else []
         return events, [*found, *await mistakes(store), *await wrong_values(store, left, by_job=jobs)]
+
+
+async def while_followed(
+    server: str | None, folder: Path, seed: str, kills: int, faults: Faults = Faults.NONE
+) -> tuple[Counter[str], list[str]]:
+    """What happens to a table that workers follow who are killed, and what is wrong with what it leaves."""
+    async with _table(server or f"sqlite:{folder / 'followed.db'}", streamed.graph.table) as store:
+        await store.send(EnableStream())
+        if server is None:
+            split = streamed.Resharded(store)
+            return await following.history(split, split, seed, kills)
+        proxy = FaultyProxy(server, seed, 0.3 if faults.value else 0, faults.value)
+        async with proxy.running() as url, open_store(url, streamed.graph.table) as through:
+            return await following.history(store, through, seed, kills)
