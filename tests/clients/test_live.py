@@ -3,6 +3,7 @@ Relay as the page says."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,3 +85,48 @@ def test_a_client_sees_each_change(application: Callable[[str], Path], address: 
         'import "./begin.mjs";\n' + program.replace("127.0.0.1:8000", host), "utf-8"
     )
     assert run(folder, "node", "program.mjs").splitlines() == ["John Doe", "Jane", "Janet"]
+
+
+CHANGES = """
+import WebSocket from "ws";
+import { ApolloClient, gql, InMemoryCache } from "@apollo/client";
+import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
+import { createClient as overWebSocket } from "graphql-ws";
+import { createClient as overEvents } from "graphql-sse";
+import { cacheExchange, Client, fetchExchange } from "@urql/core";
+globalThis.WebSocket = WebSocket; // browsers and newer versions of node have it
+const query = `subscription { userChanged(userId: "12345") { kind old { name } new { id name } } }`;
+const found = {};
+const sink = (name) => ({
+  next: ({ data }) => { found[name] ??= data.userChanged; },
+  error: (error) => { throw error; },
+  complete: () => {},
+});
+const socket = overWebSocket({ url: "ws://127.0.0.1:8000/graphql" });
+socket.subscribe({ query }, sink("graphql-ws"));
+overEvents({ url: "http://127.0.0.1:8000/graphql" }).subscribe({ query }, sink("graphql-sse"));
+const apollo = new ApolloClient({ link: new GraphQLWsLink(socket), cache: new InMemoryCache() });
+apollo.subscribe({ query: gql(query), fetchPolicy: "no-cache" }).subscribe(sink("apollo"));
+const exchanges = [cacheExchange, fetchExchange];
+const urql = new Client({ url: "http://127.0.0.1:8000/graphql", fetchSubscriptions: true, exchanges });
+urql.subscription(query, {}).subscribe(sink("urql").next);
+// What was changed before they listen is not sent.
+for (let number = 0; Object.keys(found).length < 4; number += 1) {
+  const query = `mutation { updateUser(input: {userId: "12345", name: "Name ${number}"}) { user { name } } }`;
+  const headers = { "content-type": "application/json" };
+  await fetch("http://127.0.0.1:8000/graphql", { method: "POST", headers, body: JSON.stringify({ query }) });
+  await new Promise((done) => setTimeout(done, 50));
+}
+process.stdout.write(JSON.stringify(found), () => process.exit());
+"""
+
+
+def test_clients_hear_what_has_changed(application: Callable[[str], Path], address: str) -> None:
+    folder, host = application("codegen"), address.removeprefix("http://")
+    (folder / "changes.mjs").write_text(CHANGES.replace("127.0.0.1:8000", host), "utf-8")
+    found = json.loads(run(folder, "node", "changes.mjs"))
+    assert {*found} == {"graphql-ws", "graphql-sse", "apollo", "urql"}
+    for each in found.values():
+        assert each["kind"] == "UPDATED"
+        assert each["new"]["name"].startswith("Name ")
+        assert each["old"]["name"] != each["new"]["name"]

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, node, read, stored, viewer
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.items import Item, typed_item
 from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, Query, Request
 from keygraph.dynamo.streams import StreamRecord
+from keygraph.engines.dynamodb.answers import stream_record
 from keygraph.errors import ModelError, StreamTrimmed, Throttled
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import build_schema
@@ -94,6 +95,24 @@ class TestChanges:
         assert change.pop("changedAt").startswith("20")
         old = {"quantity": 1, "product": {"name": "Wireless Headphones"}}
         assert change == {"kind": "DELETED", "old": old}
+
+
+async def test_what_has_expired_is_deleted(shop: Live) -> None:
+    """As DynamoDB Streams tells what its time to live has deleted."""
+    listener = await hear(shop, 'subscription { orderChanged(orderId: "ORD001") { kind old { status } } }')
+    order = next(each for each in shop_items() if each["SK"] == "ORDER#ORD001")
+    record: dict[str, Any] = {
+        "eventName": "REMOVE",
+        "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"},
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1.0,
+            "Keys": typed_item({name: order[name] for name in ("PK", "SK")}),
+            "OldImage": typed_item(order),
+            "SequenceNumber": "1",
+        },
+    }
+    shop.queries.changed([stream_record(record["dynamodb"], commerce.table)])
+    assert await change_of(listener) == {"kind": "DELETED", "old": {"status": "SHIPPED"}}
 
 
 async def test_who_leaves_what_they_asked_for_is_heard_too(shop: Live) -> None:

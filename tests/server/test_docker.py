@@ -13,6 +13,8 @@ import pytest
 import typer.main
 import yaml
 
+from keygraph.changes.fan_out import check_fan_out
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -117,6 +119,19 @@ class TestCompose:
         source, target, _ = sample["volumes"][0].split(":")
         assert (ROOT / "docker" / source).resolve() == ROOT / "examples"
         assert target == f"{read_last_stage()['WORKDIR']}/examples"
+
+    def test_a_worker_and_two_servers_share_the_valkey_of_the_fan_outs_profile(self) -> None:
+        services = read_services()
+        own = {name: each for name, each in services.items() if each.get("profiles") == ["fan-out"]}
+        assert [*own] == ["valkey", "stream", "follow", "live-1", "live-2"]
+        environments = [own[name]["environment"] for name in ("follow", "live-1", "live-2")]
+        assert {check_fan_out(each["KEYGRAPH_FAN_OUT"]) for each in environments} == {"valkey://valkey:6379"}
+        assert [each.get("KEYGRAPH_LIVE") for each in environments] == [None, "true", "true"]
+        assert parse_command(own["stream"]["command"])["stream"] is True
+        # A worker that starts later would hand on what the servers know.
+        assert own["live-1"]["depends_on"] == {"follow": {"condition": "service_started"}}
+        ports = [port for each in services.values() for port in each.get("ports", ())]
+        assert len({*ports}) == len(ports)
 
     def test_its_build_is_the_image(self) -> None:
         build = read_services()["server"]["build"]

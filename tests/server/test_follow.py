@@ -22,8 +22,7 @@ from keygraph.dynamo.store import BatchGet, BatchWrite, CreateTable
 from keygraph.dynamo.streams import EnableStream, StreamRecord
 from keygraph.errors import Unavailable
 from keygraph_server.lambdas.changes_handler import ChangesHandler
-from tests.keygraph.streamed import graph
-from tests.keygraph.test_counting import of_member, of_team
+from tests.keygraph.streamed import graph, of_member, of_team
 from tests.server.command_line import run
 
 MODEL = "tests.keygraph.streamed:graph"
@@ -33,6 +32,11 @@ ROOT = Path(__file__).parents[2]
 async def _write(store: str, *items: Item) -> None:
     async with open_store(store, graph.table) as opened:
         await opened.send(BatchWrite(items))
+
+
+async def _delete(store: str, item: Item) -> None:
+    async with open_store(store, graph.table) as opened:
+        await opened.send(BatchWrite(deletes=(graph.table.key_of(item),)))
 
 
 async def _made(store: str, *items: Item) -> None:
@@ -197,6 +201,22 @@ def test_a_batch_that_fails_is_sent_again_from_its_first_record(
         assert handler(sent) == {"state": {}, "batchItemFailures": [{"itemIdentifier": first}]}
     assert handler(event(store))["batchItemFailures"] == []
     asyncio.run(_size_is(store, 2))
+
+
+def test_what_dynamodb_has_deleted_because_it_expired_is_counted_no_longer(
+    handler: ChangesHandler, store: str
+) -> None:
+    handler(event(store))
+    asyncio.run(_size_is(store, 2))
+    asyncio.run(_delete(store, of_member("t0", "p0", 5)))
+    sent = event(store)
+    [deletion] = [each for each in sent["Records"] if "NewImage" not in each["dynamodb"]]
+    deletion |= {
+        "eventName": "REMOVE",
+        "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"},
+    }
+    assert handler(sent)["batchItemFailures"] == []
+    asyncio.run(_size_is(store, 1))
 
 
 def test_events_of_another_kind_are_refused(handler: ChangesHandler, store: str) -> None:
