@@ -97,7 +97,8 @@ class Graph(RecordTypes):
         if indexes:
             return Graph(table, *self.classes, **self.options)
         other = copy(self)
-        other.table, other._made = table, {}
+        other.table = table
+        other._begin_anew()
         return other
 
     # --- Keys -----------------------------------------------------------------------------------------

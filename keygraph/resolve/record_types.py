@@ -108,6 +108,10 @@ class RecordTypes:
         """Whether the root has fields for paths from node to node."""
         self.derived_mistakes: list[Mistake] = []
         """The mistakes in walks, tallies and copies."""
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Makes the caches that belong to this object, and to no copy of it."""
         self._made: dict[Callable[..., Any], Any] = {}
         """The results of `made`, by the function that makes them."""
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)

@@ -318,3 +318,21 @@ def test_made_graphs_are_not_trivial() -> None:
 
     look()
     assert sum(found) > 3
+
+
+@pytest.mark.parametrize("is_resolved", [False, True])
+def test_a_graph_on_a_table_of_another_name_recognizes_its_items(is_resolved: bool) -> None:
+    """Also one that nobody has looked at before, as a server with `KEYGRAPH_TABLE` loads it."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+
+    graph = Graph(TABLE, User)
+    if is_resolved:
+        graph.check()
+    other = graph.on_table("Others")
+    item: Item = {"PK": "USER#1", "SK": "USER#1"}
+    assert other.is_of(item, (other.types["User"],))
+    assert other.recognise(item) is other.types["User"]
+    assert graph.is_of(item, (graph.types["User"],))
