@@ -7,7 +7,7 @@ import logging
 import shlex
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from keygraph.dynamo.store import CreateTable, DescribeTable, Store
 from keygraph.dynamo.table import Table
 from keygraph.errors import TableMissing, Unavailable
 from keygraph.tables.attributes import AttributeCounter, unmatched
+from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.sample import sample
 from keygraph_server.errors import CommandError
 from keygraph_server.settings import Settings
@@ -155,7 +156,8 @@ async def comparison(settings: Settings, declared: Table) -> str:
 
 
 async def look_at_items(settings: Settings, graph: Graph) -> None:
-    """Logs fields that no item of a sample has, once for each type. Never raises StoreError: a sample is optional."""
+    """Logs fields that no item of a sample has, and keys that do not match the attributes, once for each type. Never
+    raises StoreError: a sample is optional."""
     try:
         async with open_configured_store(settings, graph.table) as store:
             items = await sample(store, _SAMPLE_ITEMS)
@@ -163,12 +165,17 @@ async def look_at_items(settings: Settings, graph: Graph) -> None:
         _log.info("No sample of the items could be read: %s", error)
         return
     counter = AttributeCounter(graph)
+    keys = {name: ItemKeys(record) for name, record in graph.types.items()}
     found: Counter[str] = Counter()
+    wrong: dict[str, Counter[str]] = {name: Counter() for name in graph.types}
     for item in items:
         record = graph.recognise(item)
         if record is not None:
             counter.add(record, item)
             found[record.name] += 1
+            # Methods and formats are the model's own code: `keygraph verify` reports their errors.
+            with suppress(Exception):
+                wrong[record.name].update(keys[record.name].problems(item))
     every = list(unmatched(graph, counter.counts))
     for name, count in found.items():
         fields = [each for each in every if each.type == name and each.field is not None]
@@ -177,3 +184,10 @@ async def look_at_items(settings: Settings, graph: Graph) -> None:
             # An optional field may be absent everywhere. If another attribute looks like it, that is hardly intended.
             level = logging.WARNING if any(each.meant is not None for each in worth_saying) else logging.INFO
             _log.log(level, "%s, in a sample of %d: %s.", name, count, ". ".join(map(str, worth_saying)))
+            continue
+        for problem, times in wrong[name].most_common(1):
+            what = (
+                "%s, in a sample of %d: the keys of %d do not match the attributes (%s). `keygraph verify` finds all such "
+                "items, and `keygraph verify --repair` lists how to fix them."
+            )
+            _log.warning(what, name, count, times, problem)

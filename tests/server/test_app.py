@@ -380,6 +380,24 @@ class TestFirstLook:
             )
         ]
 
+    async def test_items_that_an_index_lacks_are_logged_once_by_type(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        unlisted = [
+            {name: value for name, value in book(str(n), "Emma").items() if name != "kind"} for n in range(3)
+        ]
+        await make_table(settings, book("9", "Persuasion"), *unlisted)
+        with caplog.at_level(logging.INFO, "keygraph_server"):
+            await look_at_items(settings, load_model("library").graph)
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+            (
+                "WARNING",
+                "Book, in a sample of 4: the keys of 3 do not match the attributes (by_kind: the item is not in the "
+                "index: it has no kind). `keygraph verify` finds all such items, and `keygraph verify --repair` "
+                "lists how to fix them.",
+            )
+        ]
+
     async def test_right_items_are_not_logged(
         self, settings: Settings, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -16,7 +16,7 @@ def test_what_is_written_can_be_asked(name: str) -> None:
     result = run("init", name)
     assert result.stdout == (
         f"Wrote {name}.py, {name}.jsonl and {name}.graphql. "
-        f"Serve the model and its data with `keygraph serve --model {name}`.\n"
+        f"Serve the model and its data with `keygraph serve {name}`.\n"
     )
     assert run("load", f"{name}.jsonl", "--model", name).exit_code == 0
     asked = run("explain", f"@{name}.graphql", "--operation", "Team", "--run", "--model", name)

@@ -41,7 +41,7 @@ def init(
         file.write_bytes(content)
     *others, last = map(str, written)
     typer.echo(
-        f"Wrote {', '.join(others)} and {last}. Serve the model and its data with `keygraph serve --model {name}`."
+        f"Wrote {', '.join(others)} and {last}. Serve the model and its data with `keygraph serve {name}`."
     )
 
 
