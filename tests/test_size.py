@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_774, ("server",): 14_197, ("tests",): 103_172}
+LINES = {("keygraph", "resolvers"): 62_774, ("server",): 14_197, ("tests",): 103_181}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -7,6 +7,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,14 @@ def test_two_browsers_see_what_one_and_another_program_change(
             subprocess.run([sys.executable, "-c", BY_BOTO3, *arguments], check=True, timeout=60)
         for page in (one, two):
             page.wait_for(f"{ANSWER}.includes('PENDING')")
-        # The button that runs a query stops it now.
-        one.evaluate(f"{RUN}.click()")
         assert one.complaints == two.complaints == []
+        # The button that runs a query stops it now.
+        for page in (one, two):
+            page.evaluate(f"{RUN}.click()")
+        if is_file:
+            start(two, 'subscription { orderChanged(orderId: "ORD001") { kind new { status } } }')
+            statuses = cycle(["shipped", "pending"])
+            # What was changed before it listens is not sent.
+            while not two.evaluate(f"{ANSWER}.includes('UPDATED')"):
+                asyncio.run(change_in_file(store, next(statuses)))
+                time.sleep(0.1)
