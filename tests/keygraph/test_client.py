@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from threading import current_thread, main_thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +13,11 @@ from botocore.parsers import JSONParser
 
 from keygraph.dynamo.store import Query
 from keygraph.dynamo.table import Table
+from keygraph.engines.dynamodb import client
 from keygraph.engines.dynamodb.client import VerifyingSession
+from keygraph.engines.dynamodb.direct import parsed_in_turns
 from keygraph.engines.dynamodb.engine import open_dynamodb
+from keygraph.engines.dynamodb.http1 import Malformed
 from tests.keygraph.faulty import FaultyDynamoDB
 
 
@@ -38,3 +43,25 @@ async def test_a_large_answer_is_parsed_beside_others(monkeypatch: pytest.Monkey
             faulty.items["A", "B"] = {"PK": {"S": "A"}, "SK": {"S": "B"}, "text": {"S": "x" * size}}
             assert (await store.send(Query("A"))).items == [{"PK": "A", "SK": "B", "text": "x" * size}]
     assert beside == [False, True]
+
+
+async def test_escapes_in_a_large_answer_are_checked_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """orjson would keep all threads waiting."""
+    beside: list[bool] = []
+
+    def noted(body: bytes) -> Any:
+        beside.append(current_thread() is not main_thread())
+        return parsed_in_turns(body)
+
+    async def read(escape: bytes) -> bytes:
+        async def parts() -> AsyncIterator[bytes]:
+            yield b'{"Items":[%s{}],"a":"%s"}' % (b'{"S":{"S":"x"}},' * 5_000, escape)
+
+        answer: Any = SimpleNamespace(status=200, content=SimpleNamespace(iter_any=parts), close=lambda: None)
+        return await client._Response(answer).read()
+
+    monkeypatch.setattr(client, "parsed_in_turns", noted)
+    assert (await read(b"\\ud83d\\ude00")).endswith(b'\\ude00"}')
+    with pytest.raises(Malformed):
+        await read(b"\\ud83d")
+    assert beside == [True, True]

@@ -33,6 +33,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from keygraph.daemon_thread import in_daemon_thread
+from keygraph.engines.dynamodb.direct import parsed_in_turns
 from keygraph.engines.dynamodb.errors import refusal
 from keygraph.engines.dynamodb.http1 import (
     ANSWER_BYTES,
@@ -125,8 +126,11 @@ class _Response:
         # Python's own JSON accepts half of a surrogate pair, which no answer to a client can contain.
         if b"\\ud" in body or b"\\uD" in body:
             try:
-                orjson.loads(body)
-            except orjson.JSONDecodeError as error:
+                if is_large(body):
+                    await in_thread(partial(parsed_in_turns, body))
+                else:
+                    orjson.loads(body)
+            except (ValueError, RecursionError) as error:
                 raise Malformed("text that is not Unicode") from error
         return body
 

@@ -162,7 +162,7 @@ def encoded(body: object) -> bytes:
 
 def _answer(reply: Reply) -> Body:
     try:
-        answer = _parsed_in_turns(reply.body) if is_large(reply.body) else orjson.loads(reply.body)
+        answer = parsed_in_turns(reply.body) if is_large(reply.body) else orjson.loads(reply.body)
     except json.JSONDecodeError as error:
         if "x-amzn-requestid" in reply.headers:
             # DynamoDB's, but cut off, and without a length: at least one more byte was expected.
@@ -176,7 +176,7 @@ def _answer(reply: Reply) -> Body:
     return answer
 
 
-def _parsed_in_turns(body: bytes) -> Any:
+def parsed_in_turns(body: bytes) -> Any:
     """Returns the content of a large JSON text. Raises ValueError, or RecursionError.
 
     orjson lets no other thread run meanwhile. Here others run at each map, of which DynamoDB makes one for each value, and
