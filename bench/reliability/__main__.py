@@ -29,11 +29,13 @@ from bench.compare.queries import queries
 from bench.compare.servers import AWS, KEYGRAPH, ROOT, Running, running
 from bench.measuring import filled_store
 from bench.pages import with_part
-from bench.reliability import attacks, crowd, refusals, scenarios
+from bench.reliability import attacks, crowd, live, refusals, scenarios
 from bench.reliability.clients import asked_of
 from bench.reliability.issuer import Issuer, Keys, login
 from bench.reliability.scenarios import Outcome
 from bench.reliability.upstream import Mode, Upstream
+from keygraph import open_store
+from keygraph.dynamo.streams import EnableStream
 from keygraph_examples.commerce import graph
 from keygraph_examples.social import graph as social_graph
 from tests import dynamodb_local
@@ -51,7 +53,7 @@ _NAMES = (
         "large answers",
         "output",
     ),
-    *("refusals", "issuer"),
+    *("refusals", "issuer", "floods", "live"),
 )
 _TWO_WORKERS = {"KEYGRAPH_WORKERS": "2"}
 _WITH_FAULTS = ("faults", "outages", "large answers")
@@ -129,6 +131,13 @@ async def _outcomes(scenario: str, store_url: str, upstream: Upstream | None, sh
                 async with _crowd(store_url) as social:
                     seconds = max(5.0, _CROWD_SECONDS * share)
                     return await attacks.crowds(social.port, social.pid, seconds)
+            case "floods":
+                return await attacks.floods(port, pid, max(5.0, _CROWD_SECONDS * share))
+            case "live":
+                async with open_store(store_url, graph.table) as store:
+                    await store.send(EnableStream())
+                async with _served(store_url, None, KEYGRAPH_LIVE="true") as served:
+                    return await live.live(served.port, served.pid, max(5.0, _CROWD_SECONDS * share))
             case "bodies":
                 return await attacks.bodies(port, pid, share)
             case "large answers" if upstream is not None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
+from itertools import islice, repeat
 from multiprocessing import get_context
 
 import orjson
@@ -46,18 +47,18 @@ _LARGE_USER = (
 async def attacks(port: int, pid: int, seconds: float) -> Outcomes:
     """Hostile clients attack; another client asks as usual."""
     plain = await asked_of(port, [TYPENAME])
-    hostile = [partial(_again, attack, port) for attack in _ATTACKS for _ in range(2)]
+    hostile = [partial(again, attack, port) for attack in _ATTACKS for _ in range(2)]
     return await under_attack(port, pid, seconds, f"{seconds:.0f} s of attacks", hostile, plain)
 
 
 async def crowds(port: int, pid: int, seconds: float) -> Outcomes:
     """Hundreds of clients of one address send operations that take long; a client of another address asks as usual."""
     outcomes: Outcomes = []
-    usual = [*await asked_of(port, [crowd.SMALL]), *await _without_store(port)]
+    usual = [*await asked_of(port, [crowd.SMALL]), *await without_store(port)]
     for name, body_of in crowd.ATTACKS.items():
         requests = [http_post(port, "/graphql", body_of(number)) for number in range(crowd.CLIENTS)]
         sends = _resets if name == crowd.RESETS else _sends
-        hostile = [partial(_again, partial(sends, request), port) for request in requests]
+        hostile = [partial(again, partial(sends, request), port) for request in requests]
         what = f"{seconds:.0f} s of {crowd.CLIENTS} clients with {name}"
         outcomes += await under_attack(port, pid, seconds, what, hostile, usual)
     return outcomes
@@ -81,16 +82,41 @@ async def bodies(port: int, pid: int, share: float) -> Outcomes:
             _memory(max(highest)),
         ]
     seconds = max(5.0, 10.0 * share)
-    hostile = [partial(_again, partial(_sends, http_post(port, "/graphql", _SMALL_VALUES)), port)] * 8
+    hostile = [partial(again, partial(_sends, http_post(port, "/graphql", _SMALL_VALUES)), port)] * 8
     what = f"{seconds:.0f} s of 8 clients with 1 MB of small values"
-    return outcomes + await under_attack(port, pid, seconds, what, hostile, await _without_store(port))
+    return outcomes + await under_attack(port, pid, seconds, what, hostile, await without_store(port))
+
+
+async def floods(port: int, pid: int, seconds: float) -> Outcomes:
+    """New documents, each another one; and many addresses, each with one request at a time."""
+    outcomes: Outcomes = []
+    most = 1_000_000
+    numbers = [range(most * each, most * (each + 1)) for each in range(40)]
+    documents = [partial(_asks, map(partial(_new_document, port), each)) for each in numbers]
+    request = http_post(port, "/graphql", TYPENAME)
+    addresses = [partial(_asks, repeat(request), address=f"127.0.1.{each}") for each in range(1, 101)]
+    for name, attacks in (
+        ("40 clients with new documents of 2 KB", documents),
+        ("100 addresses with one request at a time", addresses),
+    ):
+        hostile = [partial(again, attack, port) for attack in attacks]
+        what = f"{seconds:.0f} s of {name}"
+        outcomes += await under_attack(port, pid, seconds, what, hostile, await without_store(port))
+    return outcomes
+
+
+def _new_document(port: int, number: int) -> bytes:
+    fields = "orderId total items(first: 3) { edges { quantity node { name price } } }"
+    orders = " ".join(f"n{each}: orders(first: {each + 1}) {{ nodes {{ {fields} }} }}" for each in range(14))
+    query = f'query Q{number} {{ user(userId: "U0001") {{ name email {orders} }} }} #{"x" * 500}'
+    return http_post(port, "/graphql", orjson.dumps({"query": query}))
 
 
 async def large_answers(port: int, pid: int, upstream: Upstream, share: float) -> Outcomes:
     """DynamoDB answers with 2 GB."""
-    usual, right = await _without_store(port), await asked_of(port, [_READ])
+    usual, right = await without_store(port), await asked_of(port, [_READ])
     seconds = max(5.0, 10.0 * share)
-    hostile = [partial(_again, partial(_sends, http_post(port, "/graphql", _READ)), port)] * 8
+    hostile = [partial(again, partial(_sends, http_post(port, "/graphql", _READ)), port)] * 8
     before = upstream.requests
     await upstream.become(Mode.LARGE)
     what = f"{seconds:.0f} s of answers of 2 GB from DynamoDB"
@@ -100,7 +126,7 @@ async def large_answers(port: int, pid: int, upstream: Upstream, share: float) -
     return [*outcomes, recovered(f"recovery after {count:,} of them", await until_right(port, right))]
 
 
-async def _without_store(port: int) -> list[Asked]:
+async def without_store(port: int) -> list[Asked]:
     """Requests that read nothing, with their right answers."""
     health = Client(port)
     asked = Asked(_HEALTH, (await health.answer(_HEALTH))[1])
@@ -132,6 +158,16 @@ def _memory(highest: float) -> Outcome:
         f"{highest:.0f} MB at most",
         highest < MOST_MEGABYTES,
     )
+
+
+async def _asks(requests: Iterator[bytes], port: int, address: str = "127.0.0.1") -> None:
+    """Sends some of the requests on a connection, each when the last one is answered."""
+    client = Client(port, address)
+    try:
+        for request in islice(requests, 20):
+            await client.answer(request)
+    finally:
+        client.close()
 
 
 async def _sends(request: bytes, port: int) -> None:
@@ -301,7 +337,7 @@ def _no_receiving(port: int) -> Iterator[Awaitable[tuple[asyncio.StreamReader, a
             opening.result()[1].transport.abort()
 
 
-async def _again(attack: Callable[[int], Awaitable[None]], port: int, until: asyncio.Event) -> None:
+async def again(attack: Callable[[int], Awaitable[None]], port: int, until: asyncio.Event) -> None:
     while not until.is_set():
         try:
             await attack(port)
