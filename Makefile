@@ -142,7 +142,7 @@ bench-growth: $(BENCH)  ## Measure how time, memory and requests grow with the s
 graph-questions: $(INSTALLED)  ## Ask a made social network questions, and check the answers (ARGS="--people 100000 --write")
 	@$(BIN)/python -m bench.questions $(ARGS)
 
-# About ten minutes; ten times as long with ARGS="--share 10".
+# About a quarter of an hour; ten times as long with ARGS="--share 10".
 .PHONY: reliability
 reliability: $(INSTALLED)  ## Show what happens under faults, cancellations, kills, outages and attacks
 	@$(BIN)/python -m tests.dynamodb_local

@@ -1,6 +1,6 @@
 """What Keygraph does when things go wrong.
 
-    make reliability                                  everything, into docs/reliability.md; about ten minutes
+    make reliability                                  everything, into docs/reliability.md; a quarter of an hour
     make reliability ARGS="--share 0.1"               a tenth of the time; writes no page
     make reliability ARGS="--only attacks --share 0.1"
 
