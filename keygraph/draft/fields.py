@@ -219,10 +219,10 @@ def add_end(
 ) -> str:
     """Adds an end to the type and returns its name: from its attribute, else one of the words, else the node's.
 
-    With `ids_only`, only attributes named as ids are considered to hold it.
+    With `ids_only`, only attributes named as ids, or as the node or its key, are considered to hold it.
     """
     attributes = _end_attributes(type_, node, columns)
-    if ids_only and not all(map(is_id, attributes.values())):
+    if ids_only and not all(_names_node(attribute, node) for attribute in attributes.values()):
         attributes = {}
     attribute = next(iter(attributes.values())) if len(attributes) == 1 else ""
     wanted = [without_id(attribute) if is_id(attribute) else "", *words]
@@ -234,6 +234,13 @@ def add_end(
     for path, column in zip(node.key_paths, columns, strict=True):
         type_.texts[name, path] = column.texts
     return name
+
+
+def _names_node(attribute: str, node: DraftType) -> bool:
+    """Returns whether the name of an attribute says that it holds an id, or this node."""
+    return (
+        is_id(attribute) or type_name(attribute).startswith(node.name) or snake(attribute) in node.key_paths
+    )
 
 
 def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Column]) -> dict[str, str]:
@@ -264,7 +271,7 @@ def can_be_end(type_: DraftType, node: DraftType, parts: Sequence[Part]) -> bool
     if not all(text.startswith(prefix) for text in first):
         return False
     attribute = same_attribute(type_, columns[0].texts)[0]
-    return attribute is None or is_id(attribute) or type_name(attribute).startswith(node.name)
+    return attribute is None or _names_node(attribute, node)
 
 
 def _common_word(texts: Sequence[str]) -> str:

@@ -71,6 +71,12 @@ class ItemKind:
     """Whether the sort key is the partition key."""
 
     @property
+    def type_word(self) -> str:
+        """The type value if it can name the type, and is no single letter; else empty."""
+        value = self.type_value or ""
+        return value if len(value) > 1 else ""
+
+    @property
     def partition_columns(self) -> list[Column]:
         """The varying parts of the partition key, without shards."""
         return [part for part in columns_of(self.partition) if not part.shard]
@@ -135,7 +141,9 @@ class Kinds:
                 return name
             if is_few and are_types and len(values) > 1:
                 self.doubts.append(f"{name} does not tell the shapes of keys apart, so it is a field")
-        others = sorted(name for name in usable if counted[name] == len(self.items) and name not in named)
+        others = sorted(
+            name for name in usable if counted[name] * 20 >= len(self.items) * 19 and name not in named
+        )
         return next((name for name in others if self._separates_shapes(name)), None)
 
     def _separates(self, name: str) -> bool:
@@ -152,10 +160,13 @@ class Kinds:
         return sum(separated) * 2 > len(separated)
 
     def _separates_shapes(self, name: str) -> bool:
-        """Returns whether each value of the attribute has one shape of keys, and each shape one value."""
-        pairs = {(str(item[name]), self._shape(item)) for item in self.items}
-        values, shapes = ({pair[side] for pair in pairs} for side in (0, 1))
-        return len(pairs) == len(values) == len(shapes) > 2 and all(map(_is_type_name, map(str, values)))
+        """Returns whether each value of the attribute has one shape of keys, and each shape one value. Items of other
+        shapes may lack it."""
+        pairs = {(item.get(name), self._shape(item)) for item in self.items}
+        values, shapes = ({pair[side] for pair in pairs if pair[0] is not None} for side in (0, 1))
+        without = {shape for value, shape in pairs if value is None}
+        is_one_to_one = len(pairs) - len(without) == len(values) == len(shapes) > 2
+        return is_one_to_one and shapes.isdisjoint(without) and all(map(_is_type_name, map(str, values)))
 
     def _find_head_key(self) -> KeyAttribute | None:
         for key in dict.fromkeys(index.partition for index in self.table.indexes):

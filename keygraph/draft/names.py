@@ -117,9 +117,10 @@ _GENERIC = frozenset(
 
 
 def is_generic(name: str) -> bool:
-    """Returns whether the name of a key attribute says only that it is a key: `PK`, `gsi1sk`."""
+    """Returns whether the name of a key attribute says only that it is a key: `PK`, `gsi1sk`, `g1h`."""
     return all(
-        re.sub("[0-9]+", "", word) in _GENERIC | {""} or re.fullmatch("(gsi|lsi)[0-9]*[ps]k[0-9]*", word)
+        re.sub("[0-9]+", "", word) in _GENERIC | {""}
+        or re.fullmatch("(gsi|lsi|g|l)[0-9]*[hprs]k?[0-9]*", word)
         for word in words(_ascii(name))
     )
 

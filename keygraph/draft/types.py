@@ -103,8 +103,8 @@ class Drafter:
         self.nodes.append(node)
 
     def _node_word(self, kind: ItemKind) -> str:
-        if kind.type_value:
-            return kind.type_value
+        if kind.type_word:
+            return kind.type_word
         own = [word for word in words_of(kind.sort) if word.lower() not in MAIN]
         found = words_of(kind.partition) or self._named_ids(kind) or own or self._index_words(kind)
         return (found or [self._plain_word(0, is_node=True)])[-1]
@@ -172,9 +172,7 @@ class Drafter:
         if len(targets & type_.ends.keys()) == 2:
             type_.kind = "edge"
         wording = self._other_words(kind, type_, owner)
-        type_.name = self._names.take(
-            *map(type_name, [kind.type_value, wording] if kind.type_value else [wording])
-        )
+        type_.name = self._names.take(*map(type_name, filter(None, [kind.type_word, wording])))
         return type_
 
     def _other_words(self, kind: ItemKind, type_: DraftType, owner: DraftType | None) -> str:

@@ -369,3 +369,28 @@ def test_words_that_stand_behind_ids_and_among_dates(tmp_path: Path) -> None:
         assert '@node("doc#{doc_id}", "VERSION#LATEST")' in text, text
         assert '@record("{doc}", "VERSION#{version_date}")' in text
         assert '@edge("{doc}#cites", "{to_doc}")' in text
+
+
+def test_short_names_of_keys_and_letters_for_types(tmp_path: Path) -> None:
+    """One item that has no type does not hide what tells the types of all others, nor an attribute that is not called an id."""
+    keys = {"partition_key": "hk", "sort_key": "rk"}
+    declared = Table("Clinics", **keys, indexes=[Index("byOther", "g1h", "g1r")])
+    owners: list[Item] = [{"hk": f"own|{n:03}", "t": "O", "ownerNo": f"{n:03}"} for n in range(6)]
+    pets: list[Item] = [
+        {"hk": f"pet|P{n}", "t": "P", "ownerNo": f"00{n % 5}", "g1h": f"own|00{n % 5}", "g1r": f"pet|P{n}"}
+        for n in range(20)
+    ]
+    visits: list[Item] = [
+        {"hk": f"pet|P{n % 7}", "rk": f"visit|2024-01-{10 + n}", "t": "V", "fee": Decimal(n)}
+        for n in range(20)
+    ]
+    items = [{"rk": item["hk"], **item} for item in (*owners, *pets, *visits)]
+    setting: Item = {"hk": "cfg|app", "rk": "v1", "theme": "dark"}
+    with drafted(declared, [*items, setting], tmp_path) as (text, graph):
+        assert class_of(text, "Pet") == (
+            '@node("pet|{pet_id}", by_other("{own}", "pet|{pet_id}"), type="P")\nclass Pet:\n    pet_id: ID\n'
+            '    own: Own = stored("ownerNo")\n\n    visits: Many[PetVisit]'
+        )
+        assert 'type_attribute="t"' in text
+        assert {type_ and type_.name for type_ in map(graph.recognise, items)} == {"Own", "Pet", "PetVisit"}
+        assert graph.recognise(setting) is not None
