@@ -162,6 +162,8 @@ class Kinds:
     def _separates_shapes(self, name: str) -> bool:
         """Returns whether each value of the attribute has one shape of keys, and each shape one value. Items of other
         shapes may lack it."""
+        if not all(isinstance(item.get(name, ""), str) for item in self.items):
+            return False
         pairs = {(item.get(name), self._shape(item)) for item in self.items}
         values, shapes = ({pair[side] for pair in pairs if pair[0] is not None} for side in (0, 1))
         without = {shape for value, shape in pairs if value is None}

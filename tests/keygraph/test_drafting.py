@@ -394,3 +394,5 @@ def test_short_names_of_keys_and_letters_for_types(tmp_path: Path) -> None:
         assert 'type_attribute="t"' in text
         assert {type_ and type_.name for type_ in map(graph.recognise, items)} == {"Own", "Pet", "PetVisit"}
         assert graph.recognise(setting) is not None
+    with drafted(declared, [*items, {**setting, "t": {"a": "b"}}], tmp_path) as (text, _):
+        assert "type_attribute" not in text
