@@ -817,6 +817,9 @@ REMOVALS: dict[str, Removal] = {
     "test_many_values_are_compared_and_written_beside_others": Removal(
         f"{_RESOLVERS}/live/queries.py", "await in_daemon_thread(lambda: [each.compared() for each in found])", "[each.compared() for each in found]"
     ),
+    "test_no_text_of_an_operation_is_obeyed_by_a_terminal": Removal(
+        f"{_COMMANDS}/explain.py", "text = printable_lines(steps_text(explanation.steps, console.width))", "text = steps_text(explanation.steps, console.width)"
+    ),
     "test_each_viewer_hears_what_they_see": Removal(
         f"{_RESOLVERS}/read/changes.py", "visible = [_allowed(access, each, None) for each in images]", "pass"
     ),

@@ -10,6 +10,7 @@ import pytest
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_server.commands.first_start import make_sample_file
+from keygraph_server.errors import printable
 from keygraph_server.models import load_model
 from tests.server.command_line import run
 
@@ -22,6 +23,16 @@ pytestmark = pytest.mark.usefixtures("folder")
 def store(tmp_path: Path) -> str:
     make_sample_file(load_model("keygraph_examples.commerce:graph"), tmp_path / "shop.sqlite")
     return "sqlite:shop.sqlite"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--run",)])
+def test_no_text_of_an_operation_is_obeyed_by_a_terminal(store: str, options: tuple[str, ...]) -> None:
+    """An operator explains what a client has sent."""
+    odd = json.dumps("\x1b]0;title\x07 \x9b31m \u202e \u2028")
+    result = run("explain", f"{{ user(userId: {odd}) {{ name }} }}", "--store", store, *options)
+    assert result.exit_code == 0
+    printed = result.output.replace("\n", "")
+    assert printable(printed) == printed
 
 
 def test_the_plan_of_an_operation() -> None:

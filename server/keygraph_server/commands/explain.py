@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import orjson
 import typer
 
 from keygraph.dynamo.store import UnreadStore
@@ -19,14 +18,14 @@ from keygraph_resolvers.plan.explain import Explanation
 from keygraph_resolvers.plan.explained import round_trip_lines, sent_json, steps_json, steps_text
 from keygraph_server.commands.serve import check_table
 from keygraph_server.cursor_secret import with_secret
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import CommandError, printable
 from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import Model, configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
-from keygraph_server.terminal.output import out
+from keygraph_server.terminal.output import json_text, out, printable_lines
 from keygraph_server.terminal.waterfall import cost_table, waterfall
 
 
@@ -75,7 +74,7 @@ def explain(
     )
     report = asyncio.run(_report(configured_model(settings), settings, request, run=run))
     if as_json:
-        typer.echo(orjson.dumps(_as_json(report), option=orjson.OPT_INDENT_2).decode())
+        typer.echo(json_text(_as_json(report), is_indented=True))
     else:
         _draw(*report)
 
@@ -157,7 +156,8 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
     console.print("What is read and written" if is_written else "What is read", style="bold")
     typer.echo()
     if explanation.steps:
-        console.print(steps_text(explanation.steps, console.width), end="", soft_wrap=True)
+        text = printable_lines(steps_text(explanation.steps, console.width))
+        console.print(text, end="", soft_wrap=True)
     elif not explanation.elsewhere:
         console.print("Nothing from the table.")
     for name in explanation.elsewhere:
@@ -174,7 +174,7 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
         typer.echo()
         console.print("When it is sent", style="bold")
         typer.echo()
-        console.print("\n".join(lines), markup=False, soft_wrap=True)
+        console.print(printable_lines("\n".join(lines)), markup=False, soft_wrap=True)
     if explanation.steps or cost:
         figures = cost or _bound_of(explanation)
         typer.echo()
@@ -186,7 +186,7 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
             )
     if explanation.refusal is not None and answer is None:
         typer.echo()
-        console.print(f"The server refuses it. {explanation.refusal}", markup=False)
+        console.print(printable(f"The server refuses it. {explanation.refusal}"), markup=False)
     if cost:
         typer.echo()
         for line in waterfall(cost["requests"], console.width):
@@ -194,7 +194,9 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
     for error in (answer or {}).get("errors", ()):
         place = ".".join(map(str, error.get("path", ())))
         typer.echo(
-            f"keygraph: the answer has an error{f' at {place}' if place else ''}: {error['message']}",
+            printable(
+                f"keygraph: the answer has an error{f' at {place}' if place else ''}: {error['message']}"
+            ),
             err=True,
         )
 

@@ -48,17 +48,18 @@ def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> T
     for column in columns:
         drawn.add_column(Text(column), overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(_printable_lines(cell)) for cell in row))
+        drawn.add_row(*(Text(printable_lines(cell)) for cell in row))
     return drawn
 
 
 def json_text(value: Any, *, is_indented: bool = False) -> str:
     """JSON to print. Characters that a terminal would obey, or that are not displayed as they are, are escaped."""
     option = orjson.OPT_INDENT_2 if is_indented else None
-    return _printable_lines(orjson.dumps(value, default=base64_text, option=option).decode())
+    return printable_lines(orjson.dumps(value, default=base64_text, option=option).decode())
 
 
-def _printable_lines(text: str) -> str:
+def printable_lines(text: str) -> str:
+    """Returns lines in which nothing is left that a terminal would obey, or displays as something else."""
     return "\n".join(map(printable, text.split("\n")))
 
 
