@@ -276,7 +276,7 @@ class LocalJob:
                     await asyncio.sleep(0)
                 if self._work.walked.walks:
                     self._file.sort_edges()
-                walked = WalkSource(self._file.edges, self.at)
+                walked = WalkSource(self._work.graph, self._file.edges, self.at)
                 for stage in _STAGES:
                     for rows in _batches(self._work.reduced(self._file.sorted(stage), walked), _BATCH_ROWS):
                         self._file.add(rows)

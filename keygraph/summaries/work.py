@@ -34,6 +34,7 @@ from keygraph.dynamo.order import key_bytes, number_bytes
 from keygraph.dynamo.table import KeyValue
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
+from keygraph.kept import SizedCache
 from keygraph.keys.types import encode
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath, with_edges
@@ -43,6 +44,7 @@ from keygraph.resolve.derived import NUMBERS, Copy, Tally, combined, is_storable
 from keygraph.resolve.walks import NodeWalk
 from keygraph.tables.totals import is_listed
 from keygraph.walks.keeping import walk_to_keep
+from keygraph.walks.levels import LARGEST_PART
 from keygraph.walks.ranking import Weights
 from keygraph.walks.walk import Hop, Part, Vertex, Wanted
 from keygraph.writing.sending.idempotency import is_own
@@ -54,6 +56,9 @@ _CONTRIBUTION, _TARGET, _UNRANKED = b"0", b"1", b"2"
 """The order of rows within a group."""
 NO_GROUP = ""
 _BEYOND = "beyond"
+_PART_CACHE_BYTES = 2**25
+_PART_BYTES, _HOP_BYTES = 1_000, 500
+"""The memory that a part of a list takes, without and for each of its edges."""
 
 
 class GroupRow(NamedTuple):
@@ -82,12 +87,45 @@ ReadEdges: TypeAlias = Callable[[str, bytes, int], Sequence[GroupRow]]
 """Returns the first edges of a list after a position, at most a number of them."""
 
 
-class WalkSource(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class WalkSource:
     """What walks are computed from."""
 
+    graph: Graph
     edges: ReadEdges
     at: Decimal
     """The time for which they are right, in seconds since 1970."""
+    _parts: SizedCache[tuple[WalkedPath, Vertex, Any], Part] = field(
+        default_factory=lambda: SizedCache(_PART_CACHE_BYTES)
+    )
+    """Parts of lists: many walks follow the same ones."""
+
+    def part(self, wanted: Wanted) -> Part:
+        """Returns a part of a list."""
+        path, owner, most, after = wanted[:4]
+        found = self._parts.get((path, owner, after))
+        if found is None:
+            found = self._read(path, owner, after)
+            self._parts.keep((path, owner, after), found, _PART_BYTES + _HOP_BYTES * len(found.hops))
+        else:
+            self._parts.move_to_end((path, owner, after))
+        if len(found.hops) <= most:
+            return found
+        return Part(found.hops[:most], found.hops[most - 1].place, most)
+
+    def _read(self, path: WalkedPath, owner: Vertex, after: bytes | None) -> Part:
+        """Returns the largest part that a walk wants."""
+        types = self.graph.types
+        is_one = isinstance(path, AccessPath) and path.is_one
+        most = 1 if is_one else LARGEST_PART
+        rows = self.edges(_list_key(owner, path.name), after or b"", most)
+        hops = []
+        for row in rows:
+            (name, *identity), edge = orjson.loads(row.content)
+            node = Vertex(types[name], tuple(identity))
+            hops.append(Hop(node, edge and (types[edge[0]], untyped_item(edge[1])), row.order))
+        after = rows[-1].order if len(rows) == most and not is_one else None
+        return Part(hops, after, len(rows))
 
 
 Contributions: TypeAlias = "Iterator[tuple[str, Value]]"
@@ -371,25 +409,11 @@ class OfWalk(Summary):
         walk = walk_to_keep(self.walk, Vertex(self.record, tuple(orjson.loads(group))), weigh)
         try:
             while True:
-                answers = [self._part(each, walked) for each in walk.send(cast(Any, answers))]
+                answers = [walked.part(each) for each in walk.send(cast(Any, answers))]
         except StopIteration as end:
             return cast(Value, end.value)
         except (CorruptItem, ValueError, OverflowError):
             return None
-
-    def _part(self, wanted: Wanted, walked: WalkSource) -> Part:
-        """Returns a part of a list."""
-        path, owner = wanted.path, wanted.owner
-        is_one = isinstance(path, AccessPath) and path.is_one
-        most = 1 if is_one else wanted.most
-        rows = walked.edges(_list_key(owner, path.name), wanted.after or b"", most)
-        hops = []
-        for row in rows:
-            (name, *identity), edge = orjson.loads(row.content)
-            node, types = Vertex(self.graph.types[name], tuple(identity)), self.graph.types
-            hops.append(Hop(node, edge and (types[edge[0]], untyped_item(edge[1])), row.order))
-        after = rows[-1].order if len(rows) == most and not is_one else None
-        return Part(hops, after, len(rows))
 
 
 @dataclass(frozen=True, eq=False)

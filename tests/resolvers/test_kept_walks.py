@@ -58,6 +58,7 @@ class Person:
     may_know_kept: Ranked[Person] = ranked("friends", "friends", kept="job", keep=4)
     trusted: Ranked[Person] = ranked("friends", "friends", **TRUSTED)
     trusted_kept: Ranked[Person] = ranked("friends", "friends", kept="job", keep=4, **TRUSTED)
+    few: Ranked[Person] = ranked("friends", "friends", budget=3, kept="job", keep=4)
     recent: Ranked[Person] = ranked("friends", **RECENT)
     recent_kept: Ranked[Person] = ranked("friends", kept="job", keep=4, **RECENT)
     taught: Ranked[Person] = ranked("mentors", "mentors")
@@ -147,7 +148,7 @@ def selected(owner: str, name: str) -> str:
     """A walk of a node, with all that both forms of it have."""
     of = "distance" if graph.walks[owner, name].is_reach else "score paths"
     return (
-        f"{name}: {camel(name)}(first: 4) {{ totalCount pageInfo {{ hasNextPage isComplete }} "
+        f"{camel(name)}(first: 4) {{ totalCount pageInfo {{ hasNextPage isComplete }} "
         f"edges {{ {of} node {{ personId name }} }} }}"
     )
 
@@ -156,7 +157,7 @@ KEPT = [each for each in graph.walks if each[1].endswith("_kept")]
 DOCUMENTS = {
     owner: f"query ($id: ID!) {{ {camel(owner.lower())}({owner.lower()}Id: $id) {{ {' '.join(walks)} }} }}"
     for owner in ("Person", "Town")
-    for walks in [[selected(*each) for each in graph.walks if each[0] == owner]]
+    for walks in [[selected(*each) for each in graph.walks if each[0] == owner and each[1] != "few"]]
 }
 
 
@@ -175,7 +176,7 @@ async def compare(kept: World, folder: Path) -> None:
             continue
         [found] = (await kept.ask(DOCUMENTS[owner], id=id_)).values()
         for name in (name for of, name in KEPT if of == owner):
-            of_kept, of_live = found[name], found[name.removesuffix("_kept")]
+            of_kept, of_live = found[camel(name)], found[camel(name.removesuffix("_kept"))]
             # Nothing follows what is kept, and a reach is complete if all of it is kept.
             assert of_kept["pageInfo"].pop("hasNextPage") is False
             has_more = of_live["pageInfo"].pop("hasNextPage")
@@ -278,6 +279,21 @@ async def test_before_the_job_and_after_a_deletion(chain: World) -> None:
     )
     assert found["person"]["belowKept"]["nodes"] == [{"name": f"the {each}"} for each in "bde"]
     assert found["person"]["belowKept"]["edges"][1] == {"node": None}
+
+
+@on_sqlite
+async def test_a_ranking_that_did_not_read_everything_has_no_scores(empty: World, tmp_path: Path) -> None:
+    await empty.put(*map(person, "abcd"), *friends("a", "b"), *friends("b", "c"), *friends("b", "d"))
+    await summarize(graph, empty.tracer.store, tmp_path)
+    few = "few { totalCount pageInfo { isComplete } edges { score paths node { personId } } }"
+    # a has one friend and she has three, and that is one edge too many.
+    answer = await empty.service.execute(
+        f'{{ a: person(personId: "a") {{ {few} }} c: person(personId: "c") {{ {few} }} }}'
+    )
+    for found in answer["data"].values():
+        assert (found["few"]["totalCount"], found["few"]["pageInfo"]) == (None, {"isComplete": False})
+        assert {each["score"] for each in found["few"]["edges"]} == {None}
+    assert {each["code"] for each in answer["extensions"]["warnings"]} == {"COUNT_LIMIT"}
 
 
 @on_sqlite
