@@ -23,10 +23,11 @@ import orjson
 
 from keygraph.dynamo.items import Item, base64_text
 from keygraph.dynamo.store import Scan, Store, pages
-from keygraph.summaries.work import EDGES, IMAGES, LINKS, WRITES, GroupRow, Summaries, WalkSource
+from keygraph.summaries.work import EDGES, IMAGES, LINKS, WRITES, GroupRow, Summaries
 from keygraph.summaries.writing import SummaryWriter
 from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import key_from_json, key_to_json
+from keygraph.tables.walked_edges import WalkSource
 
 _PAGE_ITEMS = 1000
 _BATCH_ROWS = 5000
@@ -198,13 +199,13 @@ class WorkFile:
         """Prepares `edges`."""
         self._database.execute(f"CREATE INDEX IF NOT EXISTS edges ON rows (key, place) WHERE stage = {EDGES}")
 
-    def edges(self, key: str, after: bytes, most: int) -> list[GroupRow]:
-        """Returns the first edges of a list after a position, at most a number of them."""
+    def edges(self, key: str, after: bytes, most: int) -> list[tuple[bytes, bytes]]:
+        """Returns the places and contents of the first edges of a list after a place, at most a number of them."""
         found = self._database.execute(
-            f"SELECT * FROM rows WHERE stage = {EDGES} AND key = ? AND place > ? ORDER BY place LIMIT ?",
+            f"SELECT place, content FROM rows WHERE stage = {EDGES} AND key = ? AND place > ? ORDER BY place LIMIT ?",
             (key, after, most),
         )
-        return [*map(GroupRow._make, found)]
+        return found.fetchall()
 
     def keep_results(self) -> None:
         """Keeps only the results, numbered in their order."""

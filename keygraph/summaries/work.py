@@ -10,7 +10,7 @@ be combined at any time before (`Summaries.combined`), so that a popular node co
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -30,23 +30,18 @@ from keygraph.dynamo.items import (
     typed_item,
     untyped_item,
 )
-from keygraph.dynamo.order import key_bytes, number_bytes
-from keygraph.dynamo.table import KeyValue
+from keygraph.dynamo.order import number_bytes
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
-from keygraph.kept import SizedCache
 from keygraph.keys.types import encode
 from keygraph.model.fields import Field
-from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath, with_edges
-from keygraph.model.record_keys import Texts
+from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import NUMBERS, Copy, Tally, combined, is_storable
 from keygraph.resolve.walks import NodeWalk
 from keygraph.tables.totals import is_listed
-from keygraph.walks.keeping import walk_to_keep
-from keygraph.walks.levels import LARGEST_PART
-from keygraph.walks.ranking import Weights
-from keygraph.walks.walk import Hop, Part, Vertex, Wanted
+from keygraph.tables.walked_edges import WalkedEdges, WalkSource, far_node
+from keygraph.walks.walk import Vertex
 from keygraph.writing.sending.idempotency import is_own
 
 IMAGES, LINKS, GROUPS, RANKS, WALKS, WRITES, EDGES = range(7)
@@ -56,9 +51,6 @@ _CONTRIBUTION, _TARGET, _UNRANKED = b"0", b"1", b"2"
 """The order of rows within a group."""
 NO_GROUP = ""
 _BEYOND = "beyond"
-_PART_CACHE_BYTES = 2**25
-_PART_BYTES, _HOP_BYTES = 1_000, 500
-"""The memory that a part of a list takes, without and for each of its edges."""
 
 
 class GroupRow(NamedTuple):
@@ -81,51 +73,6 @@ class Result(NamedTuple):
     value: Value
     before: Item
     """What the item had of it when it was read: its table key, the value, its age, and what it was computed by."""
-
-
-ReadEdges: TypeAlias = Callable[[str, bytes, int], Sequence[GroupRow]]
-"""Returns the first edges of a list after a position, at most a number of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class WalkSource:
-    """What walks are computed from."""
-
-    graph: Graph
-    edges: ReadEdges
-    at: Decimal
-    """The time for which they are right, in seconds since 1970."""
-    _parts: SizedCache[tuple[WalkedPath, Vertex, Any], Part] = field(
-        default_factory=lambda: SizedCache(_PART_CACHE_BYTES)
-    )
-    """Parts of lists: many walks follow the same ones."""
-
-    def part(self, wanted: Wanted) -> Part:
-        """Returns a part of a list."""
-        path, owner, most, after = wanted[:4]
-        found = self._parts.get((path, owner, after))
-        if found is None:
-            found = self._read(path, owner, after)
-            self._parts.keep((path, owner, after), found, _PART_BYTES + _HOP_BYTES * len(found.hops))
-        else:
-            self._parts.move_to_end((path, owner, after))
-        if len(found.hops) <= most:
-            return found
-        return Part(found.hops[:most], found.hops[most - 1].place, most)
-
-    def _read(self, path: WalkedPath, owner: Vertex, after: bytes | None) -> Part:
-        """Returns the largest part that a walk wants."""
-        types = self.graph.types
-        is_one = isinstance(path, AccessPath) and path.is_one
-        most = 1 if is_one else LARGEST_PART
-        rows = self.edges(_list_key(owner, path.name), after or b"", most)
-        hops = []
-        for row in rows:
-            (name, *identity), edge = orjson.loads(row.content)
-            node = Vertex(types[name], tuple(identity))
-            hops.append(Hop(node, edge and (types[edge[0]], untyped_item(edge[1])), row.order))
-        after = rows[-1].order if len(rows) == most and not is_one else None
-        return Part(hops, after, len(rows))
 
 
 Contributions: TypeAlias = "Iterator[tuple[str, Value]]"
@@ -275,7 +222,7 @@ class OfFirstList(OfList):
         """Yields the nodes that an item of the first list leads to, each with the node that has the list."""
         for tally in self.links.get(record, ()):
             added = tally.of(item)
-            node = _far_node(tally, item)
+            node = far_node(tally, item)
             if added is not None and node is not None and is_listed(self.graph, tally, item):
                 yield _text((node[0].name, *node[1])), _text(added[0])
 
@@ -301,7 +248,7 @@ class OfTop(OfList):
         """Returns what is stored of an item besides its value: the key of its node; nothing if values are stored."""
         if self.field.type.of is not None and self.field.type.of.kind in NUMBERS:
             return ""
-        node = _far_node(tally, item)
+        node = far_node(tally, item)
         return None if node is None else node[1][0]
 
     def combined(self, values: Iterable[Value]) -> Value:
@@ -377,7 +324,6 @@ class OfRank(Summary):
 class OfWalk(Summary):
     """The first nodes that a walk finds."""
 
-    graph: Graph
     walk: NodeWalk
 
     stage = WALKS
@@ -391,129 +337,10 @@ class OfWalk(Summary):
     ) -> Iterator[tuple[bytes, Value]]:
         if walked is None:
             raise LookupError("a walk needs the edges of its lists")
-        value = self._found(group, walked)
+        value = None
+        if group != NO_GROUP:
+            value = walked.found(self.walk, Vertex(self.record, tuple(orjson.loads(group))))
         yield from ((row.content, value) for row in rows)
-
-    def _found(self, group: str, walked: WalkSource) -> Value:
-        """Returns what the node of a group keeps; None if its walk fails as that of a query would."""
-        if group == NO_GROUP:
-            return None
-        weights, answers = Weights(self.walk.options), None
-
-        def weigh(hop: Hop) -> Any:
-            if hop.edge is None:
-                return 1
-            record, item = hop.edge
-            return weights.of(record, item, float(walked.at))
-
-        walk = walk_to_keep(self.walk, Vertex(self.record, tuple(orjson.loads(group))), weigh)
-        try:
-            while True:
-                answers = [walked.part(each) for each in walk.send(cast(Any, answers))]
-        except StopIteration as end:
-            return cast(Value, end.value)
-        except (CorruptItem, ValueError, OverflowError):
-            return None
-
-
-@dataclass(frozen=True, eq=False)
-class ListedEdges:
-    """The lists that kept walks follow: each item gives edges to the lists that have it."""
-
-    graph: Graph
-    walks: Sequence[NodeWalk]
-
-    def rows(self, record: RecordType, item: Item) -> Iterator[GroupRow]:
-        """Yields the edges of an item."""
-        for tally, names in self._tallies.get(record, ()):
-            try:
-                owner, far = tally.node(item), _far_node(tally, item)
-            except CorruptItem:
-                continue
-            if owner is None or far is None or not is_listed(self.graph, tally, item):
-                continue
-            part = {name: item[name] for name in names if name in item}
-            edge = [record.name, typed_item(part)] if names else None
-            yield self._row(Vertex(tally.owner, owner), tally.path.name, _place(tally, item), far, edge)
-        for path in self._ids.get(record, ()):
-            yield from self._rows_of_ids(path, item)
-
-    def _rows_of_ids(self, path: ListOfIds, item: Item) -> Iterator[GroupRow]:
-        try:
-            own = path.owner.read_identity(item)
-            identities = path.owner.member_identities(item, path.end) or ()
-        except CorruptItem:
-            return
-        for index, identity in enumerate(identities if own is not None else ()):
-            if own is not None and not isinstance(identity, CorruptItem):
-                members, texts = path.end.nodes(identity)
-                place = index.to_bytes(4)
-                yield self._row(Vertex(path.owner, own), path.name, place, (members[0], texts), None)
-
-    def _row(
-        self, owner: Vertex, name: str, place: bytes, far: tuple[RecordType, Texts], edge: Any
-    ) -> GroupRow:
-        node = [far[0].name, *far[1]]
-        return GroupRow(
-            EDGES, 0, _list_key(owner, name), place, orjson.dumps([node, edge], default=base64_text)
-        )
-
-    @cached_property
-    def _paths(self) -> dict[WalkedPath, frozenset[str]]:
-        """The lists, each with the fields by which its edges are weighed."""
-        found = dict.fromkeys((path for walk in self.walks for path in walk.paths), frozenset[str]())
-        for walk in self.walks:
-            for path in walk.levels[-1]:
-                found[path] |= walk.options.weighing
-        return found
-
-    @cached_property
-    def _tallies(self) -> Mapping[RecordType, Sequence[tuple[Tally, Set[str]]]]:
-        """The lists that have items of each type, each with the attributes that are kept of them."""
-        found = defaultdict[RecordType, list[tuple[Tally, Set[str]]]](list)
-        for path in with_edges(self._paths):
-            names, of = self._paths[path], self.walks[0].owner.fields[self.walks[0].name]
-            for each in path.each:
-                record = each.record
-                attributes = {part[0] for name in names for part in record.fields[name].attributes}
-                kept = attributes | record.key_attributes if names else attributes
-                tally = Tally(cast(RecordType, each.owner), of, each, None, None, frozenset())
-                found[record].append((tally, kept))
-        return found
-
-    @cached_property
-    def _ids(self) -> Mapping[RecordType, Sequence[ListOfIds]]:
-        found = defaultdict[RecordType, list[ListOfIds]](list)
-        for path in self._paths:
-            if isinstance(path, ListOfIds):
-                found[path.owner].append(path)
-        return found
-
-
-def _list_key(owner: Vertex, name: str) -> str:
-    return _text((owner.record.name, *owner.identity, name))
-
-
-def _place(tally: Tally, item: Item) -> bytes:
-    """Returns the place of an item in a list: by the list's sort key, then by the item's key."""
-    keys = (*tally.path.keys.attributes[1:], *tally.path.keys.attributes[:1], *tally.record.table.keys)
-    parts = (key_bytes(cast(KeyValue, item[key.name])) for key in keys)
-    # What is shorter comes first, whatever follows it.
-    return b"".join(part.replace(b"\0", b"\0\xff") + b"\0\0" for part in parts)
-
-
-def _far_node(tally: Tally, item: Item) -> tuple[RecordType, Texts] | None:
-    """Returns the node at the other end of an edge, or the node itself that a list has."""
-    record = tally.record
-    if tally.path.far_end is None:
-        identity = record.read_identity(item)
-        return None if identity is None else (record, identity)
-    end = record.ends[tally.path.far_end]
-    identity = record.end_identity(item, end)
-    if identity is None:
-        return None
-    members, own = end.nodes(identity)
-    return members[0], own
 
 
 # --- The work -------------------------------------------------------------------------------------------
@@ -545,7 +372,7 @@ class Summaries:
     def _only_by_job(self, record: RecordType, declared: Field) -> Iterator[Summary]:
         graph, lists = self.graph, self.graph.node_lists
         if declared.kept == "walk":
-            yield OfWalk(record, declared, graph, graph.walks[record.name, declared.name])
+            yield OfWalk(record, declared, graph.walks[record.name, declared.name])
             return
         if declared.kept == "rank":
             yield OfRank(record, declared, record.fields[declared.kept_of])
@@ -564,9 +391,9 @@ class Summaries:
         yield OfFirstList(record, declared, graph, tallies, links, whole)
 
     @cached_property
-    def walked(self) -> ListedEdges:
+    def walked(self) -> WalkedEdges:
         """The lists that kept walks follow."""
-        return ListedEdges(self.graph, [each.walk for each in self.summaries if isinstance(each, OfWalk)])
+        return WalkedEdges(self.graph, [each.walk for each in self.summaries if isinstance(each, OfWalk)])
 
     @cached_property
     def _stored_in(self) -> Mapping[RecordType, Sequence[tuple[int, Summary]]]:
@@ -603,7 +430,8 @@ class Summaries:
             if isinstance(summary, OfFirstList):
                 for group, owner in summary.linked(record, item):
                     yield GroupRow(LINKS, index, group, _TARGET, owner.encode())
-        yield from self.walked.rows(record, item)
+        for edge in self.walked.of(record, item):
+            yield GroupRow(EDGES, 0, edge.list, edge.place, edge.content)
         for index, summary in self._stored_in.get(record, ()):
             if summary not in self._late:
                 yield self._target(index, summary, item, self._before(summary, item))
