@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from keygraph.declare.declaration import OF_ENDS
 from keygraph.errors import Mistake
 from keygraph.model.fields import Field
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, with_edges
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import NUMBERS, keys_of_numbers, why_not_counted, why_not_summed
 from keygraph.resolve.record_types import RecordTypes
+from keygraph.resolve.walks import NodeWalk
 
 MOST_IN_TOP = 100
 """The most values that a top holds: they are all in one item."""
@@ -21,7 +22,10 @@ def summary_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     for record in model.types.values():
         for field in record.fields.values():
             if field.is_only_by_job:
-                for wrong in _wrong(record, field, model.node_lists):
+                wrongs = _wrong(record, field, model.node_lists)
+                if field.kept == "walk":
+                    wrongs = _wrong_walk(record, field, model.walks.get((record.name, field.name)))
+                for wrong in wrongs:
                     yield Mistake("kept", f"{record.name}.{field.name}", *wrong)
 
 
@@ -34,9 +38,6 @@ def _wrong(
             "a smallest, largest or last value is that of one list.",
             "Name a list of this node and a field.",
         )
-        return
-    if field.kept == "walk":
-        yield from _wrong_walk(record, field)
         return
     if field.keeper != "job":
         yield "only the job computes something over two levels of lists.", 'Write kept="job".'
@@ -103,11 +104,23 @@ def _wrong_top(field: Field, nodes: list[RecordType]) -> Iterator[tuple[str, str
         yield "it holds keys, and these are of nodes with one key field.", "Annotate it as a list of numbers."
 
 
-def _wrong_walk(record: RecordType, field: Field) -> Iterator[tuple[str, str]]:
+def _wrong_walk(record: RecordType, field: Field, walk: NodeWalk | None) -> Iterator[tuple[str, str]]:
     if type(field.kept_size) is not int or not 1 <= field.kept_size <= MOST_IN_TOP:
         yield f"keep={field.kept_size!r} is no number from 1 to {MOST_IN_TOP}.", "Write keep=20, for example."
     if record.is_virtual:
         yield f"the table holds no item of {record.name} to keep it.", 'Leave out kept="job".'
+    if walk is None or not field.is_kept_by_stream:
+        return
+    if (walk.options.depth or len(walk.levels)) > 1:
+        problem = "one edge may change what nodes several lists away keep, and the stream changes the nodes of one list."
+        yield (
+            problem,
+            'Write kept="job", or follow one list: ranked("friends"), or reach("friends", depth=1).',
+        )
+    for each in (member for path in with_edges(walk.paths) for member in path.each):
+        if each.keys.index is not None and not each.keys.index.local:
+            problem = f"{each.name} reads {each.keys.index_name}, which is written later than the table."
+            yield problem, 'Write kept="job", or follow a list in the table\'s own keys.'
 
 
 def _wrong_rank(record: RecordType, field: Field) -> Iterator[tuple[str, str]]:

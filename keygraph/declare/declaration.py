@@ -28,8 +28,8 @@ OF_ENDS = frozenset[Kept | None]({"minimum", "maximum", "latest"})
 Keeper: TypeAlias = Literal["transaction", "job", "stream"]
 """Who keeps a count, sum or copy: the transaction that writes what it depends on, `keygraph summarize`, or
 `keygraph follow`, which reads the table's stream."""
-OF_STREAM = frozenset[Kept | None]({"count", "sum", "average"})
-"""What can be kept by the stream: each change adds to it."""
+OF_STREAM = frozenset[Kept | None]({"count", "sum", "average", "walk"})
+"""What can be kept by the stream: each change adds to it, or for a walk, the node walks again."""
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
 """The name of a write mutation."""
 WriteKind: TypeAlias = WriteName | Literal["bulk"]

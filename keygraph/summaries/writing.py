@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from keygraph.changes.kept_walks import StreamWalks, is_same_walk
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, Condition, at_path
@@ -24,11 +25,12 @@ from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import as_stored, is_unfit, stored_value
-from keygraph.summaries.work import Result
+from keygraph.summaries.work import OfWalk, Result
 from keygraph.tables.bulk import RatedStore, WriteRate, unwritten
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange, Repairs
 from keygraph.tables.verify import Verification
+from keygraph.walks.walk import Vertex
 from keygraph.writing.presence import Presence, is_unchanged, within_maps
 
 Counted: TypeAlias = Literal["written", "confirmed", "newer", "gone", "refused"]
@@ -75,6 +77,7 @@ class SummaryWriter:
         self._listen = listen
         self._presence = Presence(graph)
         self._late_totals = StreamTotals(graph, self._store, options.late_seconds)
+        self._stream_walks = StreamWalks(graph, self._store)
         repairs = Repairs(graph, store, ["counts"], self._repaired, rate=rate, is_dry_run=options.is_dry_run)
         self._verification = Verification(graph, store, repairs=repairs, late_seconds=options.late_seconds)
 
@@ -92,7 +95,10 @@ class SummaryWriter:
         key, record = self._graph.table.key_of(before), results[0].summary.record
         streamed = [each for each in results if each.summary.field.is_kept_by_stream]
         if streamed:
-            await self._correct(key, record, streamed)
+            walked = [each for each in streamed if isinstance(each.summary, OfWalk)]
+            await self._walk_again(key, record, walked, before)
+            tallied = [each for each in streamed if each not in walked]
+            await self._correct(key, record, tallied)
         others = [each for each in results if each.summary.age is None and each not in streamed]
         if any(stored_value(each.summary.field, before) != each.value for each in others):
             await self._verification.repair_item(key)
@@ -100,8 +106,21 @@ class SummaryWriter:
         if by_job:
             self.counted[await self._write(key, record, by_job, before)] += 1
 
+    async def _walk_again(
+        self, key: Key, record: RecordType, results: Sequence[Result], before: Item
+    ) -> None:
+        """Lets a node walk whose values the stream keeps, if they are not what its walks find."""
+        identity = record.read_identity(before)
+        wrong = [each for each in results if not _is_same(each, stored_value(each.summary.field, before))]
+        if wrong and identity is not None:
+            await self._stream_walks.keep(Vertex(record, identity), is_new=True)
+            self.counted[REPAIRED] += 1
+            self._tell(key, record, wrong, before)
+
     async def _correct(self, key: Key, record: RecordType, results: Sequence[Result]) -> None:
         """Corrects what the stream keeps of a node, if it differs from its lists."""
+        if not results:
+            return
         [item] = (await self._store.send(BatchGet((key,), consistent=True))).items
         identity = (
             None if item is None or self._graph.recognise(item) is not record else record.read_identity(item)
@@ -193,6 +212,14 @@ class SummaryWriter:
             new |= {} if result.value is None else {name: result.value}
         names = ", ".join(result.summary.field.name for result in changed)
         self._listen(FindingKind("outdated", record.name, f"{names} computed"), [ItemChange(key, old, new)])
+
+
+def _is_same(result: Result, stored: Value) -> bool:
+    """Returns whether a stored value has the nodes that a walk has found."""
+    try:
+        return isinstance(result.summary, OfWalk) and is_same_walk(result.summary.walk, result.value, stored)
+    except CorruptItem:
+        return False
 
 
 def _set(path: tuple[str, ...], value: Value) -> AttributeChange:

@@ -11,7 +11,23 @@ from random import Random
 from typing import Any
 from uuid import uuid4
 
-from keygraph import ID, Graph, Index, Many, Table, average, counts, edge, node, record, sums
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Ranked,
+    Reach,
+    Table,
+    average,
+    counts,
+    edge,
+    node,
+    ranked,
+    reach,
+    record,
+    sums,
+)
 from keygraph.changes.counting import NodeValues, StreamTallies
 from keygraph.changes.ledger import Ledger, Node
 from keygraph.dynamo.actions import DeleteItem, PutItem, Remove, SetTo, UpdateItem
@@ -48,6 +64,8 @@ class Team:
     mean: float | None = average("members.score", kept="stream")
     best: int | None = counts("members", where={"score": {"gte": 5}}, kept="stream")
     note_count: int | None = counts("notes", kept="stream")
+    best_players: Ranked[Player] = ranked("members", weight="score", kept="stream", keep=2)
+    members_kept: Reach[Player] = reach("members", depth=1, kept="stream", keep=3)
 
 
 @node("PLAYER#{player_id}")

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from keygraph.changes.counting import NodeValues, StreamCounter
+from keygraph.changes.kept_walks import StreamWalks
 from keygraph.changes.ledger import Ledger, replace_ledger
 from keygraph.changes.stream import readable
 from keygraph.changes.totals import StreamTotals
@@ -47,7 +48,7 @@ class Following:
     def __init__(self, store: Resharded, seed: int) -> None:
         self.store, self.random = store, random.Random(seed)
         self.reached: dict[str, ShardPosition | None] = {}
-        self.counters = [StreamCounter(graph, store) for _ in range(2)]
+        self.counters = [(StreamCounter(graph, store), StreamWalks(graph, store)) for _ in range(2)]
         self.killed = 0
 
     @property
@@ -86,11 +87,13 @@ class Following:
             await self.applied(name, records[start : start + self.random.randrange(1, 9)], kills=True)
 
     async def applied(self, shard: str, records: Sequence[Any], *, kills: bool) -> bool:
-        counter = self.random.choice(self.counters)
+        counter, walks = self.random.choice(self.counters)
         if kills and self.random.random() < 0.4:
-            counter = StreamCounter(graph, killed_after(self.store, self.random.randrange(8)))
+            killed = killed_after(self.store, self.random.randrange(8))
+            counter, walks = StreamCounter(graph, killed), StreamWalks(graph, killed)
         try:
             await counter.apply(shard, records)
+            await walks.apply(records)
         except Stopped:
             self.killed += 1
             return False
@@ -101,6 +104,22 @@ async def streaming(make_store: MakeStore) -> Resharded:
     store = await make_store(graph.table)
     await store.send(EnableStream())
     return Resharded(store)
+
+
+async def compare_walks(store: Store) -> None:
+    """Compares what teams keep of their walks with their members."""
+    items = await contents(store)
+    for item in items:
+        if graph.recognise(item) is not team:
+            continue
+        own = [each for each in items if each["pk"] == item["pk"] and str(each["sk"]).startswith("MEMBER#")]
+        players = {str(each["sk"]).partition("#")[2]: each.get("score", Decimal(0)) for each in own}
+        ranked = sorted(players, key=lambda each: (-cast(Decimal, players[each]), each))
+        best = [["Player", [each], players[each], 1] for each in ranked[:2]]
+        near = [["Player", [each], 1] for each in sorted(players)[:3]]
+        for name, nodes in (("best_players", best), ("members_kept", near)):
+            kept = cast(dict[str, Any], item[name])
+            assert {"total": kept["total"], "nodes": kept["nodes"]} == {"total": len(players), "nodes": nodes}
 
 
 async def history(store: Resharded, seed: int, steps: int) -> None:
@@ -127,6 +146,7 @@ async def history(store: Resharded, seed: int, steps: int) -> None:
     assert await ledgers(store) == expected
     there = await stored(store)
     assert there == {node: expected[node] for node in there}
+    await compare_walks(store)
     before = await contents(store)
     for node in NODES:
         assert await StreamTotals(graph, store).wrong(node, fixes=False) == {}

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from keygraph.changes.counting import StreamCounter
 from keygraph.changes.fan_out import ChangePublisher
 from keygraph.changes.following import Handle
+from keygraph.changes.kept_walks import StreamWalks, stream_walks
 from keygraph.dynamo.store import Store
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.graph import Graph
@@ -26,13 +27,14 @@ def refuse_without_effect(settings: Settings, graph: Graph) -> None:
 
 
 def _has_stream_fields(graph: Graph) -> bool:
-    return any(each.field.is_kept_by_stream for several in graph.every_tally.values() for each in several)
+    of_lists = (each.field for several in graph.every_tally.values() for each in several)
+    return any(each.is_kept_by_stream for each in of_lists) or bool(stream_walks(graph))
 
 
 @asynccontextmanager
 async def open_change_effects(settings: Settings, graph: Graph, store: Store) -> AsyncIterator[Handle]:
     """What is to be called with the next changes of each shard. Raises CommandError, and Unavailable."""
-    counter, publisher = StreamCounter(graph, store), None
+    counter, walks, publisher = StreamCounter(graph, store), StreamWalks(graph, store), None
     async with AsyncExitStack() as opened:
         if settings.fan_out is not None:
             client = await opened.enter_async_context(configured_fan_out(settings.fan_out))
@@ -43,5 +45,6 @@ async def open_change_effects(settings: Settings, graph: Graph, store: Store) ->
             if publisher is not None:
                 await publisher.publish(shard, records)
             await counter.apply(shard, records)
+            await walks.apply(records)
 
         yield handle
