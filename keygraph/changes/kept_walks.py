@@ -63,9 +63,9 @@ class StreamWalks:
         self._store = store
         self._presence = Presence(graph)
         self._edges = WalkedEdges(graph, stream_walks(graph))
-        self._walks = defaultdict[RecordType, list[NodeWalk]](list)
+        self._walks: dict[RecordType, list[NodeWalk]] = {}
         for walk in self._edges.walks:
-            self._walks[walk.owner].append(walk)
+            self._walks.setdefault(walk.owner, []).append(walk)
 
     async def apply(self, records: Sequence[StreamRecord]) -> None:
         """Walks from every node whose lists these changes touch. Raises StoreError: then it is to be called again."""
@@ -73,7 +73,8 @@ class StreamWalks:
         for record in records if self._walks else ():
             old, new = ({*self._edges_of(item)} for item in (record.old, record.new))
             for edge in old ^ new:
-                touched.setdefault(edge.owner, False)
+                if edge.owner.record in self._walks:
+                    touched.setdefault(edge.owner, False)
             node = self._overwritten(record)
             if node is not None:
                 touched[node] = True

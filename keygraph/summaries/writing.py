@@ -96,9 +96,10 @@ class SummaryWriter:
         streamed = [each for each in results if each.summary.field.is_kept_by_stream]
         if streamed:
             walked = [each for each in streamed if isinstance(each.summary, OfWalk)]
-            await self._walk_again(key, record, walked, before)
             tallied = [each for each in streamed if each not in walked]
-            await self._correct(key, record, tallied)
+            has_walked = await self._walk_again(key, record, walked, before)
+            if await self._correct(key, record, tallied) or has_walked:
+                self.counted[REPAIRED] += 1
         others = [each for each in results if each.summary.age is None and each not in streamed]
         if any(stored_value(each.summary.field, before) != each.value for each in others):
             await self._verification.repair_item(key)
@@ -108,37 +109,34 @@ class SummaryWriter:
 
     async def _walk_again(
         self, key: Key, record: RecordType, results: Sequence[Result], before: Item
-    ) -> None:
-        """Lets a node walk whose values the stream keeps, if they are not what its walks find."""
+    ) -> bool:
+        """Lets a node walk whose values the stream keeps, if they are not what its walks find. Returns whether it did."""
         identity = record.read_identity(before)
         wrong = [each for each in results if not _is_same(each, stored_value(each.summary.field, before))]
-        if wrong and identity is not None:
-            await self._stream_walks.keep(Vertex(record, identity), is_new=True)
-            self.counted[REPAIRED] += 1
-            self._tell(key, record, wrong, before)
+        if not wrong or identity is None:
+            return False
+        await self._stream_walks.keep(Vertex(record, identity), is_new=True)
+        self._tell(key, record, wrong, before)
+        return True
 
-    async def _correct(self, key: Key, record: RecordType, results: Sequence[Result]) -> None:
-        """Corrects what the stream keeps of a node, if it differs from its lists."""
-        if not results:
-            return
-        [item] = (await self._store.send(BatchGet((key,), consistent=True))).items
+    async def _correct(self, key: Key, record: RecordType, results: Sequence[Result]) -> bool:
+        """Corrects what the stream keeps of a node, if it differs from its lists. Returns whether it did."""
+        [item] = (await self._store.send(BatchGet((key,), consistent=True))).items if results else (None,)
         identity = (
             None if item is None or self._graph.recognise(item) is not record else record.read_identity(item)
         )
         if item is None or identity is None:
-            return
+            return False
         node = record, identity
         if await self._late_totals.has(node, {each.summary.field: each.value for each in results}):
-            return
+            return False
         wrong = await self._late_totals.wrong(node, fixes=True)
+        corrected = [
+            each._replace(value=wrong[each.summary.field]) for each in results if each.summary.field in wrong
+        ]
         if wrong:
-            self.counted[REPAIRED] += 1
-            corrected = [
-                each._replace(value=wrong[each.summary.field])
-                for each in results
-                if each.summary.field in wrong
-            ]
             self._tell(key, record, corrected, item)
+        return bool(wrong)
 
     async def _write(self, key: Key, record: RecordType, results: list[Result], before: Item) -> Counted:
         if any(is_unfit(each.summary.field, each.value) for each in results):

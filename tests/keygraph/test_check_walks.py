@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, many, node, ranked, reach, record
+from keygraph import ID, Graph, Index, Many, Ranked, Reach, Table, edge, many, node, ranked, reach, record
 from tests.resolvers.walk_worlds import walks
 
+by_lower = Index("by_lower", "LowerPK", "LowerSK")
 ANNOTATIONS = {"Reach": Reach, "Ranked": Ranked}
 """The names in the annotations of the tests."""
 
@@ -22,6 +23,7 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
     class Thing:
         thing_id: ID
         below: Many[Lies] = many(at="upper")
+        above: Many[Lies] = many(at="lower")
         owners: Many[Owns] = many(at="thing")
         notes: Many[Note]
         any_notes: Many[Sorted]
@@ -31,7 +33,7 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
     class Owner:
         owner_id: ID
 
-    @edge("{upper}", "LIES#{lower.thing_id}")
+    @edge("{upper}", "LIES#{lower.thing_id}", by_lower("{lower}", "{upper}"))
     class Lies:
         upper: Thing
         lower: Thing
@@ -56,7 +58,7 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
         number: int
 
     Thing.__annotations__["walk"] = annotation
-    table = Table("Things", partition_key="PK", sort_key="SK")
+    table = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_lower])
     graph = Graph(table, Thing, Owner, Lies, Owns, Note, Sorted)
     return [f"{each.where}: {each.problem}" for each in graph.mistakes]
 
@@ -118,6 +120,21 @@ def mistakes(options: Any, annotation: str = "Reach[Thing]") -> list[str]:
             "Reach[Thing]",
             "keep=101 is no number from 1 to 100.",
         ),
+        (
+            ranked("below", "below", kept="stream"),
+            "Ranked[Thing]",
+            "one edge may change what nodes several lists away keep, and the stream changes the nodes of one list.",
+        ),
+        (
+            reach("below", depth=2, kept="stream"),
+            "Reach[Thing]",
+            "one edge may change what nodes several lists away keep, and the stream changes the nodes of one list.",
+        ),
+        (
+            ranked("above", kept="stream"),
+            "Ranked[Thing]",
+            "above reads by_lower, which is written later than the table.",
+        ),
         (reach("below", depth=9, kept=cast(Any, "day")), "Reach[Thing]", "kept='day' is unknown."),
     ],
 )
@@ -131,6 +148,7 @@ def test_mistakes(options: Any, annotation: str, problem: str) -> None:
         (reach("below", "owners", depth=100, budget=1), "Reach[Thing | Owner]"),
         (ranked("below", "owners"), "Ranked[Owner]"),
         (reach("below", "owners", depth=9, kept="job", keep=100), "Reach[Thing | Owner]"),
+        (reach("below", "owners", depth=1, kept="stream"), "Reach[Thing | Owner]"),
         (ranked("below", weight="weight", decay=("since", timedelta(days=3))), "Ranked[Thing]"),
     ],
 )

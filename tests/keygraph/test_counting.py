@@ -19,7 +19,7 @@ from keygraph.changes.stream import readable
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Write
+from keygraph.dynamo.store import BatchWrite, Store, Write
 from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, ShardPosition
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
@@ -36,6 +36,7 @@ from tests.keygraph.streamed import (
     of_team,
     player,
     stored,
+    team,
 )
 from tests.keygraph.summarized import Stopped, contents, killed_after, summarize
 
@@ -204,6 +205,7 @@ async def test_a_node_that_was_there_before_has_no_numbers_until_the_job_has_run
         "best": 2,
         "note_count": 0,
     }
+    await compare_walks(split)
     assert await summarize(graph, split, tmp_path) == Counter()
     await store.send(BatchWrite(deletes=(graph.table.key_of(early),)))
     await follow(split)

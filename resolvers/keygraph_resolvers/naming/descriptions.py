@@ -97,7 +97,7 @@ def of_stored(record: RecordType, field: Field) -> str:
         snapshot = "kept here, and changed with it" if field.follows else "as it was when this was written"
         return f"The `{camel(of)}` of the `{camel(name)}`, {keeper if field.is_kept_later else snapshot}."
     if field.kept == "as_of":
-        if field.is_kept_by_stream:
+        if field.is_kept_by_stream and name not in record.walks:
             return f"When the last change was made that is in `{camel(name)}`; null if it was never computed."
         return f"When `{camel(name)}` was right; null if it was never computed."
     return of_field(record.name, field.name, field.type)
