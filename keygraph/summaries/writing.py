@@ -94,16 +94,18 @@ class SummaryWriter:
             return
         key, record = self._graph.table.key_of(before), results[0].summary.record
         streamed = [each for each in results if each.summary.field.is_kept_by_stream]
+        by_job = [each for each in results if each.summary.age is not None]
         if streamed:
             walked = [each for each in streamed if isinstance(each.summary, OfWalk)]
             tallied = [each for each in streamed if each not in walked]
-            has_walked = await self._walk_again(key, record, walked, before)
-            if await self._correct(key, record, tallied) or has_walked:
+            if await self._correct(key, record, tallied):
                 self.counted[REPAIRED] += 1
+            # The change may be under way, so this is no mistake.
+            if await self._walk_again(key, record, walked, before) and not by_job:
+                self.counted["written"] += 1
         others = [each for each in results if each.summary.age is None and each not in streamed]
         if any(stored_value(each.summary.field, before) != each.value for each in others):
             await self._verification.repair_item(key)
-        by_job = [each for each in results if each.summary.age is not None]
         if by_job:
             self.counted[await self._write(key, record, by_job, before)] += 1
 
