@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_797, ("server",): 14_200, ("tests",): 103_249}
+LINES = {("keygraph", "resolvers"): 63_094, ("server",): 14_203, ("tests",): 103_337}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from random import Random
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from keygraph import (
@@ -48,6 +48,7 @@ from keygraph.dynamo.table import Table as StoredTable
 from keygraph.errors import ConditionFailed
 from keygraph.resolve.derived import combined, stored_value
 from keygraph.tables.totals import computed
+from tests.keygraph.summarized import contents
 
 by_player = Index("by-player", "gp", "gs")
 
@@ -273,3 +274,21 @@ async def stored(store: Store) -> dict[Node, dict[str, Any]]:
         if item is not None:
             found[owner] = {each.name: stored_value(each, item) for each in tallies.of[owner[0]]}
     return found
+
+
+async def wrong_walks(store: Store) -> list[str]:
+    """The teams that keep others of their walks than their members."""
+    items, wrong = await contents(store), list[str]()
+    for item in items:
+        if graph.recognise(item) is not team:
+            continue
+        own = [each for each in items if each["pk"] == item["pk"] and str(each["sk"]).startswith("MEMBER#")]
+        players = {str(each["sk"]).partition("#")[2]: each.get("score", Decimal(0)) for each in own}
+        ranked = sorted(players, key=lambda each: (-cast(Decimal, players[each]), each))
+        best = [["Player", [each], players[each], 1] for each in ranked[:2]]
+        near = [["Player", [each], 1] for each in sorted(players)[:3]]
+        for name, nodes in (("best_players", best), ("members_kept", near)):
+            kept: Any = item.get(name) or {}
+            if (kept.get("total"), kept.get("nodes")) != (len(players), nodes):
+                wrong.append(f"{item['pk']} keeps {kept}, not {nodes}")
+    return wrong

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,7 +19,7 @@ from keygraph.changes.stream import readable
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Store, Write
+from keygraph.dynamo.store import BatchWrite, Write
 from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, ShardPosition
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
@@ -36,7 +36,7 @@ from tests.keygraph.streamed import (
     of_team,
     player,
     stored,
-    team,
+    wrong_walks,
 )
 from tests.keygraph.summarized import Stopped, contents, killed_after, summarize
 
@@ -107,22 +107,6 @@ async def streaming(make_store: MakeStore) -> Resharded:
     return Resharded(store)
 
 
-async def compare_walks(store: Store) -> None:
-    """Compares what teams keep of their walks with their members."""
-    items = await contents(store)
-    for item in items:
-        if graph.recognise(item) is not team:
-            continue
-        own = [each for each in items if each["pk"] == item["pk"] and str(each["sk"]).startswith("MEMBER#")]
-        players = {str(each["sk"]).partition("#")[2]: each.get("score", Decimal(0)) for each in own}
-        ranked = sorted(players, key=lambda each: (-cast(Decimal, players[each]), each))
-        best = [["Player", [each], players[each], 1] for each in ranked[:2]]
-        near = [["Player", [each], 1] for each in sorted(players)[:3]]
-        for name, nodes in (("best_players", best), ("members_kept", near)):
-            kept = cast(dict[str, Any], item[name])
-            assert {"total": kept["total"], "nodes": kept["nodes"]} == {"total": len(players), "nodes": nodes}
-
-
 async def history(store: Resharded, seed: int, steps: int) -> None:
     """Random changes, workers that are killed, replays, splits and corrections; then the numbers are right."""
     changes, following, choose = Changes(store, seed), Following(store, seed), random.Random(seed)
@@ -147,7 +131,7 @@ async def history(store: Resharded, seed: int, steps: int) -> None:
     assert await ledgers(store) == expected
     there = await stored(store)
     assert there == {node: expected[node] for node in there}
-    await compare_walks(store)
+    assert await wrong_walks(store) == []
     before = await contents(store)
     for node in NODES:
         assert await StreamTotals(graph, store).wrong(node, fixes=False) == {}
@@ -205,7 +189,7 @@ async def test_a_node_that_was_there_before_has_no_numbers_until_the_job_has_run
         "best": 2,
         "note_count": 0,
     }
-    await compare_walks(split)
+    assert await wrong_walks(split) == []
     assert await summarize(graph, split, tmp_path) == Counter()
     await store.send(BatchWrite(deletes=(graph.table.key_of(early),)))
     await follow(split)

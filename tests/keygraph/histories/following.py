@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from random import Random
@@ -21,7 +21,8 @@ from unittest.mock import patch
 import orjson
 
 from keygraph.changes.counting import StreamCounter
-from keygraph.changes.following import FollowOptions, StreamWorker
+from keygraph.changes.following import FollowOptions, Handle, StreamWorker
+from keygraph.changes.kept_walks import StreamWalks
 from keygraph.changes.leases import read_leases
 from keygraph.changes.stream import StreamReader
 from keygraph.changes.totals import StreamTotals
@@ -47,6 +48,7 @@ from tests.keygraph.streamed import (
     of_player,
     of_team,
     stored,
+    wrong_walks,
 )
 from tests.keygraph.verified_net import told
 from tests.resolvers.live_laws import without_ids
@@ -90,6 +92,17 @@ class Killable:
             raise Unavailable("killed")
 
 
+def _handler(store: Store) -> Handle:
+    """What a worker does with changes."""
+    counter, walks = StreamCounter(graph, store), StreamWalks(graph, store)
+
+    async def handle(shard: str, records: Sequence[StreamRecord]) -> None:
+        await counter.apply(shard, records)
+        await walks.apply(records)
+
+    return handle
+
+
 class Workers:
     """Some workers that follow a table, each of which may be killed."""
 
@@ -99,8 +112,8 @@ class Workers:
 
     def start(self) -> None:
         killable = Killable(self._store)
-        counter = StreamCounter(graph, killable.held)
-        worker = StreamWorker(graph, killable.held, counter.apply, f"worker {self._dice.random()}", _OPTIONS)
+        handle = _handler(killable.held)
+        worker = StreamWorker(graph, killable.held, handle, f"worker {self._dice.random()}", _OPTIONS)
         self._running.append((killable, asyncio.create_task(worker.run())))
 
     async def kill(self) -> None:
@@ -149,9 +162,7 @@ async def replay(store: Store, through: Store, dice: Random) -> bool:
         return False
     start = dice.randrange(handled)
     with suppress(StoreError):
-        await StreamCounter(graph, through).apply(
-            lease.shard, records[start : start + dice.randrange(1, len(records) + 1)]
-        )
+        await _handler(through)(lease.shard, records[start : start + dice.randrange(1, len(records) + 1)])
     return True
 
 
@@ -318,4 +329,4 @@ async def _wrong(store: Store) -> list[str]:
         found += [f"{node[0].name} {node[1]}: {wrong} would be right"] if wrong else []
     verification = Verification(graph, store, segments=1, late_totals=StreamTotals(graph, store))
     await verification.run(lambda _: None)
-    return [*found, *told(verification.report)]
+    return [*found, *await wrong_walks(store), *told(verification.report)]
