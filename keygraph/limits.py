@@ -108,6 +108,7 @@ class LiveLimits(BaseModel):
 
 
 NO_LIMITS = Limits(
+    operation_timeout=600.0,  # on a busy machine, a law is not about time
     cost_limit=0,
     depth_limit=0,
     **dict.fromkeys(
