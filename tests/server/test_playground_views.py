@@ -97,6 +97,9 @@ COVERED = f"""(() => {{ {PICTURE};
         }}).map((node) => `${{node.data('label')}} is on the arrow to ${{edge.target().data('label')}}`);
     }}) }})()"""
 """The labels of a picture that cover an arrowhead."""
+SMALLEST_LABEL = f"""(() => {{ {PICTURE};
+    return Math.min(...boxes.map((each) => each.numericStyle('font-size') * graph.zoom())) }})()"""
+"""The size of the smallest label of a picture, in pixels of the screen."""
 FAULTS = """(async () => {
     const { drawing } = await import(new URL('playground/page/diagram.js', document.baseURI));
     const found = [];
@@ -582,11 +585,13 @@ class TestPage:
     @pytest.mark.parametrize("width", [390, 768])
     def test_it_fits_a_narrow_window(self, page: Page, width: int) -> None:
         page.resize(width, 844)
-        run(page)
+        run(page, '{ user(userId: "12345") { name orders { nodes { items { nodes { name } } } } } }')
         for name in ("Query", "Graph", "Schema", "Table", "Access paths"):
             click(page, "[role=tab]", name)
             time.sleep(0.5)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             if name == "Graph":
                 assert page.evaluate(OUTSIDE) == 0
+                assert page.evaluate(SMALLEST_LABEL) >= 9
+                assert page.evaluate(COVERED) == []
             assert page.evaluate(NARROWED) == [], name

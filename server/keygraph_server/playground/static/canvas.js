@@ -1,11 +1,12 @@
 // A picture of nodes and edges, drawn by Cytoscape.
 import { save } from './export.js';
-import { labelStyle, placeLabels } from './labels.js';
+import { labelStyle, placeLabels, sizeLabels } from './labels.js';
 import { color, h, library, state } from './page.js';
 import { places, remember } from './stable.js';
 import { svg } from './svg.js';
 
 const TYPES = 8;
+const PADDING = 20;
 
 /** What tells the color of a type: the same for all its nodes. */
 export const hueOf = (types, name) => Math.max(0, types.indexOf(name)) % TYPES;
@@ -18,7 +19,6 @@ const style = () => [
     style: {
       label: 'data(label)',
       color: color('text'),
-      'font-size': 11,
       'font-family': 'system-ui, sans-serif',
       ...labelStyle,
       'text-background-color': color('ground'),
@@ -57,6 +57,20 @@ const style = () => [
   { selector: 'edge:selected', style: { width: 3, 'line-color': color('accent'), 'target-arrow-color': color('accent') } },
 ];
 
+// Twice: the size and the places of labels depend on the zoom, and Cytoscape measures labels when it draws them. It keeps
+// the bounds that it had before, unless their style is set again.
+const fit = (graph) => {
+  const again = () => {
+    if (!graph.destroyed()) {
+      graph.style(style());
+      graph.fit(undefined, PADDING);
+    }
+  };
+  graph.fit(undefined, PADDING);
+  placeLabels(graph);
+  graph.one('render', () => setTimeout(again));
+};
+
 // From a circle, not from random places: the same elements make the same picture each time.
 const arrange = (graph) => {
   graph.layout({ name: 'circle', animate: false }).run();
@@ -66,13 +80,12 @@ const arrange = (graph) => {
     animate: false,
     nodeDimensionsIncludeLabels: true,
     numIter: 2000,
-    padding: 30,
+    padding: PADDING,
     idealEdgeLength: () => 80,
     nodeRepulsion: () => 12000,
   };
   graph.layout(layout).run();
-  placeLabels(graph);
-  graph.fit(undefined, 30);
+  fit(graph);
 };
 
 /** What is drawn, as a file: its name, its type and its content. */
@@ -102,13 +115,14 @@ export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
         }
         const graph = cytoscape({ container: place.current, style: style(), minZoom: 0.1, maxZoom: 1.8 });
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
+        graph.on('zoom', () => sizeLabels(graph));
         graph.on('dragfree', () => placeLabels(graph));
         graph.on('dbltap', 'node', (event) => expand.current?.(event.target.id()));
         drawn.current = graph;
         // The panels around it may take their places after it was arranged.
         resized = new ResizeObserver(() => {
           graph.resize();
-          graph.fit(undefined, 30);
+          fit(graph);
         });
         resized.observe(place.current);
         setIsReady(true);
@@ -148,8 +162,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
     if (!known && elements.length) {
       arrange(graph);
     } else {
-      placeLabels(graph);
-      graph.fit(undefined, 30);
+      fit(graph);
     }
   }, [elements, isReady]);
 
@@ -173,7 +186,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
     h(
       'div',
       { className: 'canvas-tools' },
-      h('button', { type: 'button', onClick: () => drawn.current?.fit(undefined, 30) }, 'Fit'),
+      h('button', { type: 'button', onClick: () => drawn.current && fit(drawn.current) }, 'Fit'),
       h('button', { type: 'button', onClick: () => drawn.current && arrange(drawn.current) }, 'Arrange'),
       Object.entries(pictureOf).map(([name, content]) =>
         h('button', { key: name, type: 'button', onClick: () => drawn.current && save(`keygraph-graph.${name.toLowerCase()}`, ...content(drawn.current)) }, name),

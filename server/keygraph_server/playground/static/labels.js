@@ -1,19 +1,26 @@
 // Where the label of a node is: at the side where it covers the fewest arrowheads, lines and other nodes.
 
 const GAP = 4;
-const LINE = 14;
+const SIZE = 11;
 const WIDEST = 150;
-// The average width of a letter at the size of labels, and how far an arrowhead reaches from a node.
-const LETTER = 6;
+// The height of a line and the average width of a letter, for each pixel of the size; and how far an arrowhead reaches from a node.
+const LINE = 1.3;
+const LETTER = 0.55;
 const ARROW = 9;
+// Labels of so few nodes keep their size on the screen down to this zoom. More would cover each other.
+const FEW = 40;
+const SMALLEST_ZOOM = 0.4;
 
 // In the order in which they are preferred: where the label begins, seen from its node.
 const SIDES = { bottom: [0, 1], top: [0, -1], right: [1, 0], left: [-1, 0] };
 const sideOf = (node) => node.data('side') || 'bottom';
 const pull = (node, axis) => SIDES[sideOf(node)][axis];
 
+const sizeOf = (graph) => (graph.nodes().length > FEW ? SIZE : Math.round(SIZE / Math.min(1, Math.max(SMALLEST_ZOOM, graph.zoom()))));
+
 /** The part of a node's style that places its label. */
 export const labelStyle = {
+  'font-size': (node) => sizeOf(node.cy()),
   'text-wrap': 'wrap',
   'text-max-width': WIDEST,
   'text-valign': (node) => ({ '-1': 'top', 0: 'center', 1: 'bottom' })[pull(node, 1)],
@@ -35,11 +42,11 @@ export const labelPlace = (node) => {
 };
 
 /** How much a label at a side would cover. */
-const covered = (node, [right, down], others) => {
+const covered = (node, [right, down], others, size) => {
   const { x, y } = node.position();
   const radius = node.width() / 2;
-  const width = (node.data('label') || '').length * LETTER;
-  const half = { x: Math.min(width, WIDEST) / 2, y: (Math.ceil(width / WIDEST) * LINE) / 2 };
+  const width = (node.data('label') || '').length * LETTER * size;
+  const half = { x: Math.min(width, WIDEST) / 2, y: (Math.ceil(width / WIDEST) * LINE * size) / 2 };
   const center = { x: x + right * (radius + GAP + half.x), y: y + down * (radius + GAP + half.y) };
   const holds = (point, margin) => Math.abs(point.x - center.x) < half.x + margin && Math.abs(point.y - center.y) < half.y + margin;
   const neighbors = node.connectedEdges().filter((edge) => !edge.isLoop()).map((edge) => {
@@ -55,10 +62,19 @@ const covered = (node, [right, down], others) => {
 /** Puts each label at the best side of its node. */
 export const placeLabels = (graph) =>
   graph.batch(() => {
-    const nodes = graph.nodes();
+    const [nodes, size] = [graph.nodes(), sizeOf(graph)];
     nodes.forEach((node) => {
-      const sides = Object.entries(SIDES).map(([name, side]) => [name, covered(node, side, nodes)]);
+      const sides = Object.entries(SIDES).map(([name, side]) => [name, covered(node, side, nodes, size)]);
       const [best] = sides.reduce((found, next) => (next[1] < found[1] ? next : found));
       node.data('side', best);
     });
   });
+
+/** Gives labels the size that the zoom of a graph needs. */
+export const sizeLabels = (graph) => {
+  const size = sizeOf(graph);
+  if (graph.scratch('_labels') !== size) {
+    graph.scratch('_labels', size);
+    graph.style().update();
+  }
+};
