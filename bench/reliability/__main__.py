@@ -130,7 +130,7 @@ async def _outcomes(scenario: str, store_url: str, upstream: Upstream | None, sh
             case "crowds":
                 async with _crowd(store_url) as social:
                     seconds = max(5.0, _CROWD_SECONDS * share)
-                    return await attacks.crowds(social.port, social.pid, seconds)
+                    return await attacks.crowds(social.port, social.pid, seconds, store_url)
             case "floods":
                 return await attacks.floods(port, pid, max(5.0, _CROWD_SECONDS * share))
             case "live":

@@ -40,7 +40,7 @@ class Seen:
     seconds: list[float] = field(default_factory=list)
     """The duration of each answer."""
     own_seconds: list[float] = field(default_factory=list)
-    """The same, less the time that the server waited for a processor: other programs had them."""
+    """The same, less the time that the server and the client waited for a processor: other programs had them."""
 
     @property
     def answers(self) -> int:
@@ -75,9 +75,9 @@ class Seen:
             self.wrong.append(f"{status} {body[:200].decode(errors='replace')}")
 
 
-def processor_waits(pid: int | None) -> float:
-    """Returns how many seconds the main thread of a process could have run and had no processor (proc_pid_schedstat);
-    0 without one, or where the system does not count it."""
+def processor_waits(pid: int | str | None = "self") -> float:
+    """Returns how many seconds the main thread of a process, by default this one, could have run and had no processor
+    (proc_pid_schedstat); 0 without one, or where the system does not count it."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
     except OSError:
@@ -96,7 +96,7 @@ class Client:
 
     async def ask(self, asked: Asked, seen: Seen) -> None:
         """Asks once, and records the answer."""
-        waited, began = processor_waits(self._pid), time.perf_counter()
+        waited, began = self._waits(), time.perf_counter()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 status, body = await self.answer(asked.request)
@@ -107,11 +107,14 @@ class Client:
             return
         seconds = time.perf_counter() - began
         seen.seconds.append(seconds)
-        seen.own_seconds.append(seconds - (processor_waits(self._pid) - waited))
+        seen.own_seconds.append(seconds - (self._waits() - waited))
         seen.take(asked, status, body)
         if status != 200:
             # Do not ask a server that refuses again at once.
             await asyncio.sleep(0.05)
+
+    def _waits(self) -> float:
+        return processor_waits(self._pid) + processor_waits()
 
     async def answer(self, request: bytes) -> tuple[int, bytes]:
         """The status and the body of an answer."""

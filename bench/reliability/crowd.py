@@ -16,6 +16,8 @@ CLIENTS = 300
 RESETS = "answers of 850 KB and resets at any time, from two addresses"
 """The attack whose clients do not wait for the answers."""
 SMALL = orjson.dumps({"query": '{ user(userId: "u77") { name } }'})
+SMALL_KEY = "USER#u77", "PROFILE"
+"""The item that it reads."""
 _PEOPLE = 4_000
 _STEPS = (1, 7, 31, 64, 127, 255, 401, 512, 733, 901, 1_023, 1_301, 1_555, 1_777, 1_999)
 """Each step around the circle of people makes two friends of everybody."""
