@@ -181,7 +181,11 @@ def test_diff_says_what_to_do_about_each_difference(address: str) -> None:
         ("User", 1, "no field is stored in mood", field),
     ]
     assert [(where, items, fix) for where, items, _, fix in differences[6:]] == [
-        ("no type", 1, "declare their type, or delete them: keygraph verify lists them"),
+        (
+            "no type",
+            1,
+            "declare their type, name them in ignore=, or delete them: keygraph verify lists them",
+        ),
         ("User", 1, "correct these items, or declare the field as they have it"),
     ]
     lines = shown_lines(run(*SOCIAL, "--store", address).stdout)

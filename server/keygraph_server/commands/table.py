@@ -100,7 +100,7 @@ class _Difference(NamedTuple):
 
 
 _FIXES: dict[Problem, str] = {
-    "unknown": "declare their type, or delete them: keygraph verify lists them",
+    "unknown": "declare their type, name them in ignore=, or delete them: keygraph verify lists them",
     "key": "keygraph verify --repair --only keys lists what to write",
 }
 _CORRECT = "correct these items, or declare the field as they have it"
