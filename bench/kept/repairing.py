@@ -235,7 +235,7 @@ async def _repaired(url: str, people: int, state: Path, kill_after: float | None
     sys.stdout.write(f"verify --repair --yes: {used}. {used.said}\n")
     verified = await asyncio.to_thread(run, MODEL, "verify", "--store", url)
     sys.stdout.write(f"verify: {verified}. {verified.said}\n")
-    async with open_store(url, graph.table) as store:
+    async with open_store(url, graph.table, deadline=300) as store:
         found = {
             str(item["note_id"]): item["title"]
             async for item in whole_table(store)
