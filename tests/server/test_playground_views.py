@@ -291,12 +291,6 @@ class TestGraph:
         page.wait_for(f"Object.keys({standing}).length === 5")
         assert page.evaluate(standing) == after
 
-    def test_no_label_covers_an_arrowhead(self, page: Page) -> None:
-        run(page, '{ user(userId: "12345") { name orders { nodes { items { nodes { name } } } } } }')
-        click(page, "[role=tab]", "Graph")
-        page.wait_for("document.querySelector('.canvas')?._cyreg?.cy.edges().length >= 5")
-        assert page.evaluate(COVERED) == []
-
     def test_a_picture_is_saved_as_png_and_svg(self, page: Page) -> None:
         page.evaluate(CATCH_FILES)
         run(page)
