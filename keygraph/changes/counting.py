@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -153,20 +153,17 @@ class StreamCounter:
 
     def _overwritten(self, record: StreamRecord) -> Node | None:
         """Returns the node whose item this is, if it is new, or has other values than this has written."""
-        new, old = record.new, record.old
-        of = None if new is None or is_note(new) else self._graph.recognise(new)
-        fields = None if of is None else self._tallies.of.get(of)
-        if new is None or of is None or not fields or (identity := of.read_identity(new)) is None:
-            return None
-        if old is None or self._graph.recognise(old) is not of:
-            return of, identity
-        for each in fields:
-            age = age_of(of, each)
-            before, after = _time(of, age, old), _time(of, age, new)
-            is_changed = before != after or stored_value(each, old) != stored_value(each, new)
-            if is_changed and (after is None or (before is not None and after <= before)):
-                return of, identity
-        return None
+
+        def is_foreign(of: RecordType, old: Item, new: Item) -> bool:
+            for each in self._tallies.of[of]:
+                age = age_of(of, each)
+                before, after = _time(of, age, old), _time(of, age, new)
+                is_changed = before != after or stored_value(each, old) != stored_value(each, new)
+                if is_changed and (after is None or (before is not None and after <= before)):
+                    return True
+            return False
+
+        return overwritten(self._graph, record, self._tallies.of, is_foreign)
 
     async def _apply(
         self, shard: str, node: Node, touched: _Touched, note: Item | None, item: Item | None
@@ -212,6 +209,22 @@ class StreamCounter:
             if len(several) > 1:
                 values[each.name] = combined(each, several)
         return values
+
+
+def overwritten(
+    graph: Graph,
+    record: StreamRecord,
+    types: Container[RecordType],
+    is_foreign: Callable[[RecordType, Item, Item], bool],
+) -> Node | None:
+    """Returns the node of one of these types whose item was written, if it is new, or `is_foreign` says of it as it was
+    before and after that somebody else has changed its values."""
+    new, old = record.new, record.old
+    of = None if new is None or is_note(new) else graph.recognise(new)
+    if new is None or of is None or of not in types or (identity := of.read_identity(new)) is None:
+        return None
+    is_new = old is None or graph.recognise(old) is not of
+    return (of, identity) if is_new or is_foreign(of, old or {}, new) else None
 
 
 def negated(value: Value) -> Value:

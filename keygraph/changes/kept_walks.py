@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
+from keygraph.changes.counting import overwritten
 from keygraph.dynamo.actions import AttributeChange, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, at_path
 from keygraph.dynamo.items import Item, Value
@@ -75,9 +76,9 @@ class StreamWalks:
             for edge in old ^ new:
                 if edge.owner.record in self._walks:
                     touched.setdefault(edge.owner, False)
-            node = self._overwritten(record)
-            if node is not None:
-                touched[node] = True
+            own = overwritten(self._graph, record, self._walks, self._is_foreign)
+            if own is not None:
+                touched[Vertex(*own)] = True
         await gathered((self.keep(node, is_new=is_new) for node, is_new in touched.items()), at_once=_NODES)
 
     def _edges_of(self, item: Item | None) -> Iterable[FollowedEdge]:
@@ -91,19 +92,13 @@ class StreamWalks:
             _log.warning("An item is in no list: the model fails with %s", type(error).__name__)
             return ()
 
-    def _overwritten(self, record: StreamRecord) -> Vertex | None:
-        """Returns the node whose item this is, if it is new, or has other values than this has written."""
-        new, old = record.new, record.old
-        of = None if new is None or is_note(new) else self._graph.recognise(new)
-        if new is None or of is None or of not in self._walks or (identity := of.read_identity(new)) is None:
-            return None
-        if old is None or self._graph.recognise(old) is not of:
-            return Vertex(of, identity)
-        for walk in self._walks[of]:
-            before, after = (stored_value(of.fields[walk.name], item) for item in (old, new))
-            if before != after and (_mark(before) == _mark(after) or _mark(after) is None):
-                return Vertex(of, identity)
-        return None
+    def _is_foreign(self, of: RecordType, old: Item, new: Item) -> bool:
+        """Returns whether a node has other values than this has written."""
+        values = ((_stored(walk, old), _stored(walk, new)) for walk in self._walks[of])
+        return any(
+            before != after and (_mark(after) is None or _mark(after) == _mark(before))
+            for before, after in values
+        )
 
     async def keep(self, node: Vertex, *, is_new: bool) -> None:
         """Walks from a node, and writes what it finds; if the node is not new, only what it had before. Raises StoreError."""
