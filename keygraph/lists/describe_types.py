@@ -155,7 +155,12 @@ def _walked(walk: NodeWalk) -> DescribedPath:
             "reached",
             f"{_names(walk.paths)}, up to {depth} {'level' if depth == 1 else 'levels'}",
         )
-    return DescribedPath(walk.name, f"{' or '.join(nodes)}, {found}", nodes, f"follows {request}")
+    what = f"{' or '.join(nodes)}, {found}"
+    if walk.options.is_kept:
+        return DescribedPath(
+            walk.name, f"{what} and kept", nodes, f"the {walk.options.keeper} follows {request}"
+        )
+    return DescribedPath(walk.name, what, nodes, f"follows {request}")
 
 
 def _paths_between(graph: Graph) -> list[DescribedPath]:
