@@ -111,7 +111,7 @@ async def test_what_has_expired_is_deleted(shop: Live) -> None:
             "SequenceNumber": "1",
         },
     }
-    shop.queries.changed([stream_record(record["dynamodb"], commerce.table)])
+    await shop.queries.changed([stream_record(record["dynamodb"], commerce.table)])
     assert await change_of(listener) == {"kind": "DELETED", "old": {"status": "SHIPPED"}}
 
 
@@ -478,8 +478,11 @@ async def test_nothing_is_left_of_those_who_have_gone(shop: Live) -> None:
 
 
 async def test_an_argument_that_is_no_key_is_refused(shop: Live) -> None:
-    answer = await answer_of(await shop.listen('subscription { orderChanged(orderId: "") { kind } }'))
+    """The subscription ends: it would wait for changes that are never sent."""
+    listener = await shop.listen('subscription { orderChanged(orderId: "") { kind } }')
+    answer = await answer_of(listener)
     assert [each["extensions"]["code"] for each in answer["errors"]] == ["BAD_USER_INPUT"]
+    assert await listener.next() is None
 
 
 # --- The law ------------------------------------------------------------------------------------------

@@ -616,6 +616,9 @@ class LiveQueries:
         if operation.refusal is not None:
             operation.reads.forget()
             return operation.refusal.response
+        plan = request.observation.plan
+        if plan is not None and plan.changing and not operation.wants_changes() and "errors" in response:
+            return {"errors": response["errors"]}  # no change will be sent: it ends
         return response
 
     async def _send(self, operation: LiveOperation, answer: LiveAnswer) -> None:

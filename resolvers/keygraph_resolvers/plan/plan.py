@@ -124,7 +124,7 @@ class Plan:
         return tuple(each.key for each in self.foreign)
 
     @cached_property
-    def _changing(self) -> list[RecordType]:
+    def changing(self) -> list[RecordType]:
         """The types whose changes it listens to."""
         return [each.kind.record for each in self.root.fields if isinstance(each.kind, ChangesOf)]
 
@@ -141,7 +141,7 @@ class Plan:
             # An item that only leads to a node needs its type, its keys and that end.
             for listed, ends in step.needed.items():
                 found[listed] = (found.get(listed) or frozenset()) | ends
-        for record in self._changing:
+        for record in self.changing:
             # Its rules decide what the viewer sees of a change; the two items of a mirrored edge are compared.
             found[record] = None if record.is_mirrored else frozenset()
         for copying, copies in self.copied.items():
@@ -216,7 +216,7 @@ class Plan:
             if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}
-        nodes.update(record for record in self._changing if record.is_mirrored)
+        nodes.update(record for record in self.changing if record.is_mirrored)
         of_walks = (record for walk in self.walks for record in walk.looked_for)
         by_key = (step for step in self.lists if step.may_look_up or isinstance(step.page, PartialPage))
         return frozenset(nodes.union((record for step in by_key for record in step.path.records), of_walks))
