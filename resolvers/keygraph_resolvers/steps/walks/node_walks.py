@@ -68,7 +68,7 @@ class NodeWalkStep(Step):
         self.looks_ahead = looks_ahead
         self._restricted = restricted_name(walk.owner, walk.name)
         self._refusal = (
-            next(filter(None, map(why_not_consistent, walk.paths)), None) if is_consistent else None
+            next(filter(None, map(why_not_consistent, self.reads)), None) if is_consistent else None
         )
         self.weights = Weights(walk.options)
         self._node = Described(
