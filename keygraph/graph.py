@@ -219,8 +219,8 @@ class Graph(RecordTypes):
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
         """Returns the keys that the item with that identity can have: one, or one for each shard."""
-        if record.write_key is not None:
-            return [record.write_key(identity)]
+        if record.write_keys:
+            return [write(identity) for write in record.write_keys]
         texts, keys = record.texts(identity), record.table_keys
         return [keys.rendered({**texts, **shard}) for shard in keys.shard_texts]
 

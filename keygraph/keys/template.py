@@ -316,7 +316,17 @@ class Template:
         match self.tokens:
             case (str(before), Slot(name=name)):
                 return lambda texts: None if (text := texts.get(name)) is None else before + text
-        return self._rendered
+        if any(isinstance(token, Maybe) for token in self.tokens):
+            return self._rendered
+        names = [token.name for token in self.tokens if isinstance(token, Slot)]
+        parts = ["%s" if isinstance(token, Slot) else str(token).replace("%", "%%") for token in self.tokens]
+        filled = "".join(parts).__mod__
+
+        def render(texts: Mapping[str, str | None]) -> str | None:
+            own = tuple(map(texts.get, names))
+            return None if None in own else filled(own) or None
+
+        return render
 
     def _rendered(self, texts: Mapping[str, str | None]) -> str | None:
         parts = []

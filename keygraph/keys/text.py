@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from keygraph.dynamo.items import number, number_text
+from keygraph.dynamo.limits import NUMBER_DIGITS
 from keygraph.keys.formats import Format
 from keygraph.keys.pattern import (
     ANY,
@@ -318,10 +319,14 @@ class WholeNumber(_PaddedNumber):
         return int(text)
 
     def accepts(self, text: str) -> bool:
+        if len(text) == self.width and self.width <= NUMBER_DIGITS and text.isascii() and text.isdigit():
+            return True  # as most are
         if not super().accepts(text):
             return False
+        if len(text) <= NUMBER_DIGITS:
+            return True
         try:
-            # No attribute can hold a number of more than 38 digits.
+            # No attribute can hold a number of more digits.
             number(int(text))
         except ValueError:
             return False

@@ -58,6 +58,12 @@ class Keys:
         return self.index.name if self.index else None
 
     @cached_property
+    def text_names(self) -> tuple[str, ...]:
+        """The names of its attributes if all of them are texts; else empty."""
+        names = tuple([each.name for each in self.attributes])
+        return names if all(each.type == "S" for each in self.attributes) else ()
+
+    @cached_property
     def names(self) -> frozenset[str]:
         return frozenset(attribute.name for attribute in self.attributes)
 
@@ -207,12 +213,16 @@ class Keys:
 
         return read
 
-    def writer(self, names: Texts) -> Callable[[Texts], Key] | None:
-        """Returns a function that makes the key of texts with these names; None if inserting them is not enough."""
-        if self.shards or not self._are_plain or len(self.parts) < len(self.attributes):
-            return None
+    def writers(self, names: Texts) -> list[Callable[[Texts], Key]]:
+        """Returns a function for each shard that makes the key of texts with these names: one if there are no shards, none
+        if inserting them is not enough."""
+        if not self._are_plain or len(self.parts) < len(self.attributes):
+            return []
         places = {name: place for place, name in enumerate(names)}
-        made = [text_writer(template, places) for template in self.templates]
+        return [self._writer(places, shard) for shard in self.shard_texts]
+
+    def _writer(self, places: Mapping[str, int], shard: Mapping[str, str]) -> Callable[[Texts], Key]:
+        made = [text_writer(template.with_texts(shard), places) for template in self.templates]
         if len(made) == 1:
             [write_only] = made
             return lambda texts: (write_only(texts),)
@@ -233,7 +243,12 @@ def text_writer(template: Template, places: Mapping[str, int]) -> Callable[[Text
             return lambda texts: texts[place]
         case [str(before), int(place)]:
             return lambda texts: before + texts[place]
-    return lambda texts: "".join([part if isinstance(part, str) else texts[part] for part in parts])
+    numbers = [part for part in parts if isinstance(part, int)]
+    filled = "".join(["%s" if isinstance(part, int) else part.replace("%", "%%") for part in parts]).__mod__
+    if not numbers:
+        return lambda texts: filled(())
+    own = itemgetter(*numbers)
+    return lambda texts: filled(own(texts))
 
 
 # --- What reads values and ends from keys ---------------------------------------------------------------

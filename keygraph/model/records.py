@@ -299,9 +299,15 @@ class RecordType:
         return self.table_keys.reader(self._identity_names)
 
     @cached_property
+    def write_keys(self) -> list[Callable[[Texts], Key]]:
+        """The functions that make the table keys of an identity, one for each shard; none if that takes more than inserting
+        its texts."""
+        return self.table_keys.writers(self._identity_names)
+
+    @cached_property
     def write_key(self) -> Callable[[Texts], Key] | None:
-        """A function that makes the table key of an identity; None if that takes more than inserting its texts."""
-        return self.table_keys.writer(self._identity_names)
+        """The only one of them."""
+        return self.write_keys[0] if len(self.write_keys) == 1 else None
 
     @cached_property
     def places_in_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:

@@ -60,15 +60,25 @@ class AttributeCounter:
             record.name: [place.attribute for place in record.places if len(place.attribute) > 1]
             for record in graph.types.values()
         }
-        self.counts: AttributeCounts = Counter()
+        self._alike: Counter[tuple[str, tuple[str, ...], tuple[Path, ...]]] = Counter()
+        """The number of items by their type and attributes: most items of a type have the same ones, in one order."""
 
     def add(self, record: RecordType, item: Item) -> None:
         """Count an item of the type."""
-        for name in item:
-            self.counts[record.name, (name,)] += 1
-        for path in self._inner[record.name]:
-            if at_path(item, path, _MISSING) is not _MISSING:
-                self.counts[record.name, path] += 1
+        inner = self._inner[record.name]
+        own = (
+            tuple([path for path in inner if at_path(item, path, _MISSING) is not _MISSING]) if inner else ()
+        )
+        self._alike[record.name, tuple(item), own] += 1
+
+    @property
+    def counts(self) -> AttributeCounts:
+        """How many items have a value at each path."""
+        found: AttributeCounts = Counter()
+        for (type_, names, inner), count in self._alike.items():
+            for path in (*((name,) for name in names), *inner):
+                found[type_, path] += count
+        return found
 
 
 def merge(counts: AttributeCounts, more: Mapping[tuple[str, Path], int]) -> None:

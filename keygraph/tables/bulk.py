@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -27,6 +27,8 @@ from keygraph.dynamo.store import (
 )
 from keygraph.dynamo.table import Key, Position, Table
 from keygraph.errors import ConditionFailed
+from keygraph.graph import Graph
+from keygraph.model.records import is_shard, node_of_shard
 from keygraph.tables.findings import key_from_json, key_to_json
 from keygraph.writing.sending.idempotency import is_note
 
@@ -43,7 +45,7 @@ IN_FLIGHT = 8
 AT_ONCE = 64
 """The most writes, parts of a table or files that a job has under way: the embedded engine puts so many writes into one
 transaction."""
-_SEGMENTS = 4
+SEGMENTS = 4
 
 
 async def write_batches(
@@ -252,7 +254,20 @@ async def set_attributes(store: Store, item: Item, conditions: Sequence[Conditio
     await store.send(Write(UpdateItem(store.table.key_of(item), changes, condition)))
 
 
-async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:
+def is_of_types(graph: Graph, types: Collection[str]) -> Callable[[Item], bool]:
+    """Returns a function that says whether an item is of one of these types, or has a part of the numbers of such a node."""
+
+    def is_one(item: Item) -> bool:
+        if is_shard(item):
+            found = node_of_shard(graph.types, graph.table, item)
+            return found is not None and found[0].name in types
+        record = graph.recognise(item)
+        return record is not None and record.name in types
+
+    return is_one
+
+
+async def whole_table(store: Store, segments: int = SEGMENTS) -> AsyncGenerator[Item, None]:
     """Yields every item of the table except notes of idempotency keys, read consistently, from all segments at once.
 
     Segments take turns, one item each, so an unchanged table always gives its items in the same order. Raises

@@ -26,7 +26,11 @@ class ItemFields:
         self.keys = keys = ItemKeys(record)
         self._graph = graph
         self._record = record
-        self._readers = [(field.name, record.reader(field)) for field in record.fields.values()]
+        self._readers = [
+            (field.name, record.reader(field), *(record.plain_attribute(field) or (None, None)))
+            for field in record.fields.values()
+        ]
+        """Each field with its reader and, if its value is that of an attribute, the attribute and its type."""
         in_key = {slot.name for slot in record.identity if not slot.lossy}
         # A value in the table's key is never missing.
         self._ends = [
@@ -40,7 +44,9 @@ class ItemFields:
 
     def problems(self, item: Item) -> Iterator[tuple[str, str]]:
         """Yields each field or end that the item lacks, or that cannot be read, with the problem."""
-        for name, read in self._readers:
+        for name, read, attribute, type_ in self._readers:
+            if attribute is not None and type(item.get(attribute)) is type_:
+                continue
             try:
                 read(item)
             except CorruptItem as error:

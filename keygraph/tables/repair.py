@@ -176,17 +176,31 @@ def needed(write: WriteContext, key: Key) -> Iterator[Key]:
             yield from () if node.is_virtual else graph.table_keys(node, identity)
 
 
-def named_nodes(record: RecordType, item: Item) -> Iterator[tuple[str, RecordType, Texts]]:
-    """Yields each end of an item with the type and identity of its node. If several types have such keys, the first."""
-    for end in (*record.ends.values(), *record.list_ends.values()):
+def named_nodes(
+    record: RecordType, item: Item, identity: Texts | None = None
+) -> Iterator[tuple[str, RecordType, Texts]]:
+    """Yields each end of an item with the type and identity of its node. If several types have such keys, the first.
+    What the item's identity decides is not read again, if it is given."""
+    in_key = record.end_readers if identity is not None else {}
+    for end in record.ends.values():
+        own = in_key[end.name](identity) if identity is not None and end.name in in_key else None
         try:
-            named = record.member_identities(item, end) if end.is_list else [record.end_identity(item, end)]
+            if own is None or "" in own:
+                own = record.end_identity(item, end)
         except CorruptItem:
             continue
-        for identity in named or ():
-            if identity is not None and not isinstance(identity, CorruptItem):
-                (node, *_), own = end.nodes(identity)
-                yield end.name, node, own
+        if own is not None:
+            (node, *_), texts = end.nodes(own)
+            yield end.name, node, texts
+    for end in record.list_ends.values():
+        try:
+            named = record.member_identities(item, end)
+        except CorruptItem:
+            continue
+        for each in named or ():
+            if not isinstance(each, CorruptItem):
+                (node, *_), texts = end.nodes(each)
+                yield end.name, node, texts
 
 
 def names_no_node(record: RecordType, item: Item, end: End) -> bool:

@@ -30,7 +30,7 @@ from keygraph.model.records import RecordType, is_shard, node_of_shard
 from keygraph.resolve.derived import Copy, Tally, stored_value
 from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.backfill import Backfill
-from keygraph.tables.bulk import SegmentPositions, gathered
+from keygraph.tables.bulk import SegmentPositions, gathered, is_of_types
 from keygraph.tables.findings import (
     IGNORED,
     Example,
@@ -39,7 +39,7 @@ from keygraph.tables.findings import (
     Problem,
     Report,
 )
-from keygraph.tables.item_fields import item_fields
+from keygraph.tables.item_fields import ItemFields, item_fields
 from keygraph.tables.repair import Repairs, named_nodes, names_no_node
 from keygraph.tables.totals import computed, is_late, tallies_of
 from keygraph.writing.marks import COPYING, is_left
@@ -78,10 +78,13 @@ class Verification:
         repairs: Repairs | None = None,
         late_seconds: float = 0,
         late_totals: LateTotals | None = None,
+        types: Collection[str] | None = None,
     ) -> None:
         """`examples` is the number of items kept for each kind of finding. What `repairs` repair is not in the report.
+        With `types`, only items of these types are verified; all are read.
         A global index may be `late_seconds` behind the table. `late_totals` knows the values that the stream keeps."""
         self._late_totals = late_totals
+        self._types = types
         self._late_seconds = late_seconds
         self._repairs = repairs
         self.report = Report(examples)
@@ -109,7 +112,7 @@ class Verification:
                 again = await self._verified(window.changed)
                 found = [*(each for each in found if each.example.key not in window.changed), *again]
             left = found if self._repairs is None else await self._repairs.repair(found, self._verified)
-            late = await self._late_findings(page.items)
+            late = await self._late_findings(window.recognized)
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, window.attributes.counts, [*left, *late])
             if self._repairs is not None:
@@ -117,7 +120,7 @@ class Verification:
             self._reached.advance(segment, page.last)
             advance(self.report.total)
 
-    async def _late_findings(self, items: Iterable[Item]) -> list[Finding]:
+    async def _late_findings(self, items: Iterable[tuple[RecordType, Texts, Item]]) -> list[Finding]:
         """Returns the values that the stream keeps and that are wrong."""
         totals = self._late_totals
         if totals is None:
@@ -132,12 +135,7 @@ class Verification:
             reason = None if self._repairs is None else "keygraph summarize corrects it"
             return [Finding(kind, example, item, field.name, None, reason) for field, kind in kinds.items()]
 
-        nodes = [
-            (record, identity, item)
-            for item in items
-            if not is_note(item) and (record := self._graph.recognise(item)) is not None
-            if totals.fields_of(record) and (identity := record.read_identity(item)) is not None
-        ]
+        nodes = [each for each in items if totals.fields_of(each[0])]
         return [each for several in await gathered(wrong(*node) for node in nodes) for each in several]
 
     async def repair_item(self, key: Key) -> list[Finding]:
@@ -146,6 +144,8 @@ class Verification:
         return found if self._repairs is None else await self._repairs.repair(found, self._verified)
 
     def _window(self, items: list[Item]) -> Window:
+        if self._types is not None:
+            items = [*filter(is_of_types(self._graph, self._types), items)]
         if self._repairs is None:
             return Window(self._graph, items, late_seconds=self._late_seconds)
         return Window(self._graph, items, self._repairs.problems, self._late_seconds, self._repairs.backfill)
@@ -182,6 +182,28 @@ class Verification:
 # --- One window ---------------------------------------------------------------------------------------
 
 
+class _Checks(NamedTuple):
+    """What items of a type are compared with, worked out once for all of them."""
+
+    fields: ItemFields
+    tallies: Mapping[Field, list[Tally]]
+    copies: Sequence[Copy]
+    has_ends: bool
+
+
+def _checks(graph: Graph) -> dict[str, _Checks]:
+    """Returns them by the name of the type, for `Graph.made`."""
+    return {
+        name: _Checks(
+            fields,
+            tallies_of(graph, graph.types[name]),
+            graph.copies.get(name, ()),
+            bool(graph.types[name].ends or graph.types[name].list_ends),
+        )
+        for name, fields in graph.made(item_fields).items()
+    }
+
+
 class _Leading(NamedTuple):
     """An item, with the possible keys of an item that it leads to."""
 
@@ -208,9 +230,12 @@ class Window:
         self._backfill = backfill
         self._late_seconds = late_seconds
         self._graph = graph
-        self._fields = graph.made(item_fields)
+        self._checks = graph.made(_checks)
         self._items = items
+        self._keys = tuple([(key.name,) for key in graph.table.keys])
         self.types: Counter[str | None] = Counter()
+        self.recognized: list[tuple[RecordType, Texts, Item]] = []
+        """The items with a type, and their identities."""
         self.attributes = AttributeCounter(graph)
         self.changed: set[Key] = set()
         """The items that have changed since they were read, of those of which that was to be known."""
@@ -287,54 +312,60 @@ class Window:
             if self._backfill is None:
                 self._look_at_shard(item)
             return
-        record = self._graph.recognise(item)
-        if record is None and self._graph.ignores(item):
-            self.types[IGNORED] += 1
+        match = self._graph.identified(item)
+        if match is None:
+            self._look_at_unknown(item)
             return
-        self.types[record.name if record else None] += 1
-        if record is None and self._backfill is not None:
-            return
-        if record is None:
-            self._add("unknown", None, self._graph.why_refused(item), item)
-            return
+        record, identity = match
+        self.types[record.name] += 1
+        self.recognized.append((record, identity, item))
         self.attributes.add(record, item)
         try:
-            self._look_at_one_of(record, item)
+            self._look_at_one_of(record, identity, item)
         except Exception as error:
             # Formats, nested dataclasses and methods are the model's own code. If they fail on an item, the
             # verification of the others must continue.
             self._add("unfit", record, f"it cannot be checked: {type(error).__name__}", item)
 
-    def _look_at_one_of(self, record: RecordType, item: Item) -> None:
+    def _look_at_unknown(self, item: Item) -> None:
+        if self._graph.ignores(item):
+            self.types[IGNORED] += 1
+            return
+        self.types[None] += 1
+        if self._backfill is None:
+            self._add("unknown", None, self._graph.why_refused(item), item)
+
+    def _look_at_one_of(self, record: RecordType, identity: Texts, item: Item) -> None:
         if self._backfill is not None:
             self._look_for_gaps(self._backfill, record, item)
             return
-        for _, what in self._fields[record.name].problems(item):
+        checks = self._checks[record.name]
+        for _, what in checks.fields.problems(item):
             self._add("unfit", record, what, item)
-        for what in self._failing(record, item):
+        for what in self._failing(record, item) if checks.fields.keys.methods else ():
             self._add("unfit", record, what, item)
-        for what in self._fields[record.name].keys.problems(item):
+        for what in checks.fields.keys.problems(item):
             self._add("key", record, what, item)
-        identity = record.read_identity(item) if record.table_keys.shards else None
-        if identity is not None:
+        if record.table_keys.shards:
             # Of two items, the first one looks for the other.
-            later = [key for key in self._graph.table_keys(record, identity) if key > self._key(item)]
+            own = self._key(item)
+            later = [key for key in self._graph.table_keys(record, identity) if key > own]
             self._sharded.append(_Leading(item, record, later))
         if "interrupted" in self._also and COPYING in item and is_left(item):
             self._add(
                 "interrupted", record, "a change was interrupted before all copies of it were written", item
             )
-        if tallies_of(self._graph, record):
+        if checks.tallies:
             self._counting.append((item, record))
-        copies = [
-            each
-            for each in self._graph.copies.get(record.name, ())
-            if each.field.follows or "outdated" in self._also
-        ]
-        self._look_for_copies(record, item, copies)
-        for end, node, own in named_nodes(record, item):
+        named = [*named_nodes(record, item, identity)] if checks.has_ends else []
+        copies = [each for each in checks.copies if each.field.follows or "outdated" in self._also]
+        if copies:
+            self._look_for_copies(record, item, copies, named)
+        for end, node, own in named:
             # If the keys of several types are alike, a node of any of them will do.
             self._nodes.setdefault((node.name, own), []).append((item, record, end))
+        if record.name not in self._graph.correspondences:
+            return
         try:
             counterpart = self._counterpart(record, item)
         except BadUserInput:
@@ -344,8 +375,14 @@ class Window:
             keys = self._graph.table_keys(counterpart.record, counterpart.identity)
             self._counterparts.append(_Leading(item, record, keys))
 
-    def _look_for_copies(self, record: RecordType, item: Item, copies: Sequence[Copy]) -> None:
-        for end, node, own in named_nodes(record, item) if copies else ():
+    def _look_for_copies(
+        self,
+        record: RecordType,
+        item: Item,
+        copies: Sequence[Copy],
+        named: Iterable[tuple[str, RecordType, Texts]],
+    ) -> None:
+        for end, node, own in named:
             keys = self._graph.table_keys(node, own)
             self._copying += [_Leading(item, record, keys, each) for each in copies if each.end.name == end]
         for copy in copies:
@@ -360,16 +397,18 @@ class Window:
         for field, what, value in backfill.gaps(record, item):
             kind = FindingKind("missing", record.name, what)
             self._found.append(Finding(kind, Example(self._key(item), None), item, field.name, value))
-        for what in backfill.keys(record, self._fields[record.name].keys.problems(item)):
+        checks = self._checks[record.name]
+        for what in backfill.keys(record, checks.fields.keys.problems(item)):
             self._add("key", record, what, item)
-        if any(map(backfill.has_field, tallies_of(self._graph, record))):
+        if any(map(backfill.has_field, checks.tallies)):
             self._counting.append((item, record))
-        copies = self._graph.copies.get(record.name, ())
-        self._look_for_copies(record, item, backfill.copies(copies, item))
+        copies = backfill.copies(checks.copies, item)
+        if copies:
+            self._look_for_copies(record, item, copies, named_nodes(record, item))
 
     def _failing(self, record: RecordType, item: Item) -> Iterator[str]:
         """Yields the methods in keys that fail."""
-        for name in self._fields[record.name].keys.methods:
+        for name in self._checks[record.name].fields.keys.methods:
             method = record.methods[name]
             try:
                 method.function(instance(record, item, method.needs))
@@ -415,8 +454,7 @@ class Window:
             keys = [] if node.is_virtual else graph.table_keys(node, identity)
             if keys and here.keys().isdisjoint(keys):
                 possible[name, identity] = keys
-        projection = tuple((key.name,) for key in graph.table.keys)
-        there = await _read(store, (key for keys in possible.values() for key in keys), projection)
+        there = await _read(store, (key for keys in possible.values() for key in keys), self._keys)
         for (name, identity), keys in possible.items():
             if there.keys().isdisjoint(keys):
                 for item, record, end in self._nodes[name, identity]:
@@ -439,7 +477,10 @@ class Window:
             self._compare(item, record, keys, [*found.values()])
 
     async def _look_in_other_shards(self, store: Store, here: Mapping[Key, Item]) -> None:
-        async for (item, record, _, _), found in self._stored(store, here, self._sharded):
+        # Almost none is there, so their keys are asked for first.
+        there = await _read(store, (key for each in self._sharded for key in each.keys), self._keys)
+        sharded = [each for each in self._sharded if not there.keys().isdisjoint(each.keys)]
+        async for (item, record, _, _), found in self._stored(store, here, sharded):
             for key, other in found.items():
                 if self._graph.recognise(other) is record:
                     self._doubt("unfit", record, "an item in another shard has its key", item, key)
@@ -501,7 +542,7 @@ class Window:
             identity = record.read_identity(item)
             fields = {
                 field: tallies
-                for field, tallies in tallies_of(self._graph, record).items()
+                for field, tallies in self._checks[record.name].tallies.items()
                 if self._backfill is None or self._backfill.has_field(field)
                 if stored_value(field, item) is not None or "miscounted" in self._also
             }

@@ -22,7 +22,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from keygraph import Graph, ModelError
-from keygraph_server.errors import ModelNotLoadedError, SettingsError
+from keygraph_server.errors import CommandError, ModelNotLoadedError, SettingsError
 from keygraph_server.settings import Settings
 
 if TYPE_CHECKING:
@@ -151,6 +151,18 @@ def configured_model(settings: Settings) -> Model:
         federation=settings.federation,
         live=settings.live,
     )
+
+
+def known_types(graph: Graph, names: Iterable[str] | None) -> frozenset[str] | None:
+    """Returns the requested types; None for all. Raises CommandError for one that has no items in the model."""
+    types = frozenset(names or ())
+    known = [name for name, record in graph.types.items() if not record.is_virtual]
+    for name in sorted(types - {*known}):
+        near = difflib.get_close_matches(name, known, 3)
+        raise CommandError(
+            f"the model has no items of a type {name}", f"Name one of {', '.join(near or known)}"
+        )
+    return types or None
 
 
 def _on_table(graph: Graph, name: str | None, renamed: Mapping[str, str]) -> Graph:

@@ -41,6 +41,16 @@ SegmentsOption = Annotated[
     int, typer.Option("--segments", min=1, max=1000, help="How many parts of the table to read in parallel.")
 ]
 
+TypesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="Only items of this type. Can be given several times. Default: all items.",
+        show_default=False,
+    ),
+]
+
 ExplainOption = Annotated[
     str | None,
     typer.Option(

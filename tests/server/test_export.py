@@ -107,6 +107,9 @@ def test_numbers_in_shards_go_into_another_table_with_their_node() -> None:
         result = run(*words, *model, "--store", store)
         assert (result.exit_code, items_in(f"sqlite:{place}.db", popular.table)) == (0, items)
         assert run("verify", *model, "--store", f"sqlite:{place}.db").exit_code == 0
+    # With `--type`, they are exported with their node too.
+    options = ("--store", FILE, "--type", "Star", "--segments", "3")
+    assert len(run("export", *model, "-", *options).stdout.splitlines()) == 1 + 3 < len(items)
     Path("bad.jsonl").write_text('{"pk": "", "sk": "S", "_keygraph": {"shard of": "Star"}}\n')
     refused = run("load", "bad.jsonl", *model, "--store", FILE)
     assert refused.exit_code == 1

@@ -157,6 +157,22 @@ def test_fields_and_attributes_without_each_other_are_named(address: str) -> Non
     ]
 
 
+def test_only_some_types_are_verified() -> None:
+    """What they point to is looked up, whatever its type."""
+    fill(FILE, RIGHT + WRONG)
+    every = run("verify", *MODEL, "--store", FILE, "--format", "json")
+    some = run(
+        "verify", *MODEL, "--store", FILE, "--format", "json", "--type", "Friendship", "--segments", "2"
+    )
+    whole, part = json.loads(every.stdout), json.loads(some.stdout)
+    assert part["items"] == 4
+    assert part["types"] == [each for each in whole["types"] if each["type"] == "Friendship"]
+    assert part["problems"] == [each for each in whole["problems"] if each["type"] == "Friendship"] != []
+    wrong = run("verify", *MODEL, "--store", FILE, "--type", "Freindship")
+    assert wrong.exit_code == 1
+    assert "Name one of Friendship" in wrong.stderr
+
+
 def test_few_examples_are_shown_with_how_many_more_there_are() -> None:
     fill(FILE, RIGHT + WRONG)
     shown = run("verify", *MODEL, "--store", FILE, "--examples", "1").stdout

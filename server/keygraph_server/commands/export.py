@@ -7,7 +7,7 @@ import gzip
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import IO, Annotated
@@ -16,13 +16,13 @@ import typer
 
 from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
-from keygraph.tables.bulk import whole_table
+from keygraph.tables.bulk import SEGMENTS, is_of_types, whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.errors import INTERRUPTED, CommandError, printable
 from keygraph_server.jobs.replacing import replacing
 from keygraph_server.jobs.sources import STANDARD_INPUT
-from keygraph_server.models import configured_model
-from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.models import configured_model, known_types
+from keygraph_server.options import ModelOption, SegmentsOption, StoreOption, TypesOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.output import counted, progress
@@ -43,19 +43,23 @@ def export(
             "--format", help="plain: plain JSON. typed: DynamoDB's JSON, which can represent every item."
         ),
     ] = "plain",
+    types: TypesOption = None,
+    segments: SegmentsOption = SEGMENTS,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
     """Export every item of the table as a line of JSON, for `keygraph load`.
 
-    An unchanged table gives the same lines in the same order. The file appears only when it is complete.
+    An unchanged table gives the same lines in the same order, if it is read in as many parts. The file appears only when it
+    is complete.
     """
     settings = read_settings(model=model, store=store)
     graph = configured_model(settings).graph
+    is_wanted = is_of_types(graph, own) if (own := known_types(graph, types)) else None
     started = time.monotonic()
     try:
         with _target(file) as target:
-            count = asyncio.run(_write(graph, settings, target, format_))
+            count = asyncio.run(_write(graph, settings, target, format_, segments, is_wanted))
     except BrokenPipeError:
         # The reader has closed the pipe: typer exits silently.
         raise
@@ -68,15 +72,24 @@ def export(
     typer.echo(f"Exported {outcome} of {graph.table.name}.", err=file == STANDARD_INPUT)
 
 
-async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: LineFormat) -> int:
+async def _write(
+    graph: Graph,
+    settings: Settings,
+    target: IO[bytes],
+    format_: LineFormat,
+    segments: int,
+    is_wanted: Callable[[Item], bool] | None,
+) -> int:
     interchange = Interchange(graph)
     count = 0
     async with (
         open_table(settings.patient, graph.table) as (store, _, _),
-        aclosing(whole_table(store)) as items,
+        aclosing(whole_table(store, segments)) as items,
     ):
         with progress("Exporting") as advance:
             async for item in items:
+                if is_wanted is not None and not is_wanted(item):
+                    continue
                 line = _line(interchange, graph, item, format_)
                 # Escapes in JSON are the same text, and a terminal does not obey them.
                 target.write((printable(line.decode()).encode() if target.isatty() else line) + b"\n")

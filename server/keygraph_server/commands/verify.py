@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,8 +23,15 @@ from keygraph.tables.verify import LATE_SECONDS, Verification
 from keygraph_server.errors import CommandError
 from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
 from keygraph_server.jobs.declaration import declaration_digest
-from keygraph_server.models import configured_model
-from keygraph_server.options import ExplainOption, ModelOption, ReportOption, SegmentsOption, StoreOption
+from keygraph_server.models import configured_model, known_types
+from keygraph_server.options import (
+    ExplainOption,
+    ModelOption,
+    ReportOption,
+    SegmentsOption,
+    StoreOption,
+    TypesOption,
+)
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.changes import PrintedChanges, key_as_json
@@ -53,6 +60,7 @@ _TITLES: dict[Problem, str] = {
 
 
 def verify(
+    types: TypesOption = None,
     segments: SegmentsOption = 4,
     examples: Annotated[
         int, typer.Option(min=0, max=1000, help="How many items to show for each problem.")
@@ -102,6 +110,8 @@ def verify(
     attributes of their item, ends whose node is missing, edges whose mirror or counterpart is
     missing or differs, and counts and sums that do not match their lists. The report shows only the keys of items.
 
+    --type verifies only items of some types, with what they point to. The whole table is read nevertheless.
+
     It also lists fields that no item of their type has, and attributes that belong to no field.
     They do not count as problems.
 
@@ -120,7 +130,8 @@ def verify(
         )
 
     repairs = partial(Repairs, kinds=kinds, listen=changes.add, rate=WriteRate(rate), is_dry_run=not yes)
-    job = RunningVerification(graph, settings, segments, examples, state, repairs if repair else None)
+    own = known_types(graph, types)
+    job = RunningVerification(graph, settings, segments, examples, state, repairs if repair else None, own)
     if explain is not None:
         job.explain(explain, is_json=format_ == "json")
         return
@@ -150,8 +161,10 @@ class RunningVerification:
         examples: int,
         state: Path | None,
         repairs: partial[Repairs] | None,
+        types: Collection[str] | None = None,
     ) -> None:
         self._graph = graph
+        self._types = types
         self._settings = settings
         self._segments = segments
         self._examples = examples
@@ -164,6 +177,7 @@ class RunningVerification:
             str(segments),
             str(examples),
             declaration_digest(graph),
+            *(types or ()),
             *(
                 f"{name} {repairs.keywords.get(name)}"
                 for name in ("kinds", "is_dry_run", "backfill")
@@ -221,6 +235,7 @@ class RunningVerification:
             repairs=self._repairs(self._graph, store, **options) if self._repairs else None,
             late_seconds=late,
             late_totals=StreamTotals(self._graph, store, late),
+            types=self._types,
         )
 
     def explain(self, line: str, *, is_json: bool) -> None:
