@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from keygraph.dynamo.actions import PutItem, SetTo, UpdateItem
@@ -166,6 +166,37 @@ class UnwrittenStore:
         await self.store.close()
 
 
+@dataclass(frozen=True)
+class TypedStore:
+    """A store of which a Scan returns only the items of some types. All are read."""
+
+    store: Store
+    graph: Graph
+    types: Collection[str]
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Result], /) -> Result:
+        """Sends a request. Raises what the store raises."""
+        answer: Any = await self.store.send(request)
+        if isinstance(request, Scan):
+            answer = replace(answer, items=[*filter(self._is_wanted, answer.items)])
+        found: Result = answer
+        return found
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    def _is_wanted(self, item: Item) -> bool:
+        if is_shard(item):  # which has a part of the numbers of its node
+            found = node_of_shard(self.graph.types, self.graph.table, item)
+            return found is not None and found[0].name in self.types
+        record = self.graph.recognise(item)
+        return record is not None and record.name in self.types
+
+
 def unwritten(store: Store) -> UnwrittenStore:
     """Returns the store if it writes nothing, or one that does not."""
     return store if isinstance(store, UnwrittenStore) else UnwrittenStore(store)
@@ -252,19 +283,6 @@ async def set_attributes(store: Store, item: Item, conditions: Sequence[Conditio
     changes = tuple(SetTo((name,), value) for name, value in item.items() if name not in names)
     condition = And(tuple(conditions)) if conditions else None
     await store.send(Write(UpdateItem(store.table.key_of(item), changes, condition)))
-
-
-def is_of_types(graph: Graph, types: Collection[str]) -> Callable[[Item], bool]:
-    """Returns a function that says whether an item is of one of these types, or has a part of the numbers of such a node."""
-
-    def is_one(item: Item) -> bool:
-        if is_shard(item):
-            found = node_of_shard(graph.types, graph.table, item)
-            return found is not None and found[0].name in types
-        record = graph.recognise(item)
-        return record is not None and record.name in types
-
-    return is_one
 
 
 async def whole_table(store: Store, segments: int = SEGMENTS) -> AsyncGenerator[Item, None]:

@@ -30,7 +30,7 @@ from keygraph.model.records import RecordType, is_shard, node_of_shard
 from keygraph.resolve.derived import Copy, Tally, stored_value
 from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.backfill import Backfill
-from keygraph.tables.bulk import SegmentPositions, gathered, is_of_types
+from keygraph.tables.bulk import SegmentPositions, gathered
 from keygraph.tables.findings import (
     IGNORED,
     Example,
@@ -78,13 +78,10 @@ class Verification:
         repairs: Repairs | None = None,
         late_seconds: float = 0,
         late_totals: LateTotals | None = None,
-        types: Collection[str] | None = None,
     ) -> None:
         """`examples` is the number of items kept for each kind of finding. What `repairs` repair is not in the report.
-        With `types`, only items of these types are verified; all are read.
         A global index may be `late_seconds` behind the table. `late_totals` knows the values that the stream keeps."""
         self._late_totals = late_totals
-        self._types = types
         self._late_seconds = late_seconds
         self._repairs = repairs
         self.report = Report(examples)
@@ -144,8 +141,6 @@ class Verification:
         return found if self._repairs is None else await self._repairs.repair(found, self._verified)
 
     def _window(self, items: list[Item]) -> Window:
-        if self._types is not None:
-            items = [*filter(is_of_types(self._graph, self._types), items)]
         if self._repairs is None:
             return Window(self._graph, items, late_seconds=self._late_seconds)
         return Window(self._graph, items, self._repairs.problems, self._late_seconds, self._repairs.backfill)

@@ -7,7 +7,7 @@ import gzip
 import os
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Collection, Generator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import IO, Annotated
@@ -16,7 +16,7 @@ import typer
 
 from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
-from keygraph.tables.bulk import SEGMENTS, is_of_types, whole_table
+from keygraph.tables.bulk import SEGMENTS, TypedStore, whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.errors import INTERRUPTED, CommandError, printable
 from keygraph_server.jobs.replacing import replacing
@@ -55,11 +55,11 @@ def export(
     """
     settings = read_settings(model=model, store=store)
     graph = configured_model(settings).graph
-    is_wanted = is_of_types(graph, own) if (own := known_types(graph, types)) else None
+    own = known_types(graph, types)
     started = time.monotonic()
     try:
         with _target(file) as target:
-            count = asyncio.run(_write(graph, settings, target, format_, segments, is_wanted))
+            count = asyncio.run(_write(graph, settings, target, format_, segments, own))
     except BrokenPipeError:
         # The reader has closed the pipe: typer exits silently.
         raise
@@ -78,18 +78,16 @@ async def _write(
     target: IO[bytes],
     format_: LineFormat,
     segments: int,
-    is_wanted: Callable[[Item], bool] | None,
+    types: Collection[str] | None,
 ) -> int:
     interchange = Interchange(graph)
     count = 0
     async with (
         open_table(settings.patient, graph.table) as (store, _, _),
-        aclosing(whole_table(store, segments)) as items,
+        aclosing(whole_table(store if types is None else TypedStore(store, graph, types), segments)) as items,
     ):
         with progress("Exporting") as advance:
             async for item in items:
-                if is_wanted is not None and not is_wanted(item):
-                    continue
                 line = _line(interchange, graph, item, format_)
                 # Escapes in JSON are the same text, and a terminal does not obey them.
                 target.write((printable(line.decode()).encode() if target.isatty() else line) + b"\n")

@@ -16,7 +16,7 @@ from keygraph.dynamo.store import Store
 from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.tables.attributes import unmatched
-from keygraph.tables.bulk import WriteRate
+from keygraph.tables.bulk import TypedStore, WriteRate
 from keygraph.tables.findings import IGNORED, Example, Finding, FindingKind, Findings, Problem, Report
 from keygraph.tables.repair import REPAIRS, Repairs
 from keygraph.tables.verify import LATE_SECONDS, Verification
@@ -211,7 +211,8 @@ class RunningVerification:
         """Verifies the whole table. A CommandError says how many items were verified before it."""
         async with open_table(self._settings.patient, self._graph.table) as (store, found, _):
             _refuse_other_keys(self._graph.table, found)
-            self._verification = verification = self._verifying(store)
+            some = store if self._types is None else TypedStore(store, self._graph, self._types)
+            self._verification = verification = self._verifying(some)
             if resume:
                 self._take_up(verification)
             with progress("Verifying") as advance:
@@ -235,7 +236,6 @@ class RunningVerification:
             repairs=self._repairs(self._graph, store, **options) if self._repairs else None,
             late_seconds=late,
             late_totals=StreamTotals(self._graph, store, late),
-            types=self._types,
         )
 
     def explain(self, line: str, *, is_json: bool) -> None:
