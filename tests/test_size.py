@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_268, ("server",): 14_251, ("tests",): 103_443}
+LINES = {("keygraph", "resolvers"): 63_272, ("server",): 14_251, ("tests",): 103_443}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -788,9 +788,13 @@ class SharedRounds:
         self.count(0.0)
         return self.enter(client) if self.has_to_wait(client) else None
 
+    def is_busy(self) -> bool:
+        """Whether a new operation may have to wait: others wait, or the time of this round is used up."""
+        return self.ends > 0.0 and (bool(self._waiting) or perf_counter() > self.ends)
+
     def has_to_wait(self, client: str) -> bool:
         """Whether a new operation of the client waits: the time of this round is used up, or others come before it."""
-        if not self.ends:
+        if not self.is_busy():
             return False
         own = self._places[client][0] if client in self._places else 0
         is_behind = bool(self._waiting) and self._waiting[0][0] <= max(self._first, own)
