@@ -10,6 +10,23 @@ from keygraph.kept import kept
 
 NOTE = "_keygraph"
 """The beginning of the keys of the server's own items, and the attribute that holds their contents."""
+RESERVED_TYPES = frozenset(
+    [
+        *(
+            "Query",
+            "Mutation",
+            "Subscription",
+            "Node",
+            "PageInfo",
+            "WalkPageInfo",
+            "SortDirection",
+            "ChangeKind",
+        ),
+        *("String", "Int", "Float", "Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
+    ]
+)
+"""The names of the types that every schema may have, which no type of a model can have."""
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[^\W_]+")
 
 

@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Callable, Mapping
 
-from keygraph.names import camel, pascal, snake, words
+from keygraph.names import RESERVED_TYPES, camel, pascal, snake, words
 
 _DECLARATION = frozenset(
     [
@@ -33,22 +33,6 @@ TAKEN_FIELDS = frozenset(
     ]
 )
 """Names of a server's own fields and arguments."""
-TAKEN_TYPES = frozenset(
-    [
-        *(
-            "Query",
-            "Mutation",
-            "Subscription",
-            "Node",
-            "PageInfo",
-            "WalkPageInfo",
-            "SortDirection",
-            "ChangeKind",
-        ),
-        *("String", "Int", "Float", "Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
-    ]
-)
-"""Names of a server's own types."""
 _FIELD_LETTERS, _TYPE_LETTERS = 30, 36
 """Longer names are cut, so that a list of such a type fits on one line."""
 _ENDINGS = ("Connection", "Condition", "Edge", "Where", "Range", "Equals", "Changed", "ChangedPayload")
@@ -98,7 +82,7 @@ def type_name(name: str) -> str:
         found = found.capitalize()
     if found[0].isdigit():
         found = f"Item{found}"
-    is_taken = found in TAKEN_TYPES | _CLASSES or keyword.iskeyword(found)
+    is_taken = found in RESERVED_TYPES | _CLASSES or keyword.iskeyword(found)
     return f"{found}Item" if is_taken or found.endswith(_ENDINGS) else found
 
 

@@ -17,13 +17,12 @@ from tempfile import TemporaryDirectory
 
 from keygraph import Graph
 from keygraph.draft.draft import draft, imported_graph
-from keygraph.draft.names import TAKEN_TYPES
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.engines.open import open_store
 from keygraph.keys.template import Template
 from keygraph.model.records import RecordType
-from keygraph.names import singular, snake
+from keygraph.names import RESERVED_TYPES, singular, snake
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.verify import Verification
 from keygraph_resolvers import check
@@ -122,7 +121,7 @@ def is_as_good(graph: Graph, record: RecordType, name: str) -> bool:
     own = record.table_keys.sort or record.table_keys.partition
     of_ends = {word for node in members for text in _literals(node) for word in _words(text)}
     says = {word for text in _own_literals(own) for word in _words(text) if len(word) > 1}
-    known |= set() if says - of_ends and name.removesuffix("Item") not in TAKEN_TYPES else {"item"}
+    known |= set() if says - of_ends and name.removesuffix("Item") not in RESERVED_TYPES else {"item"}
     known |= set() if literals else _words(graph.table.partition.name)
     return re.fullmatch(f"({'|'.join(sorted(known))}|[0-9])+", "".join(sorted(_words(name)))) is not None
 

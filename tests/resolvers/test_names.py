@@ -27,16 +27,16 @@ from keygraph import (
     record,
     stored,
 )
-from keygraph.draft.names import TAKEN_FIELDS, TAKEN_TYPES
-from keygraph.names import snake
+from keygraph.draft.names import TAKEN_FIELDS
+from keygraph.names import RESERVED_TYPES, snake
 from keygraph_resolvers import check
 from keygraph_resolvers.naming.names import (
     EDGE_FIELDS,
     LIST_ARGUMENTS,
-    RESERVED_TYPES,
     connection_prefix,
     shared_name,
 )
+from keygraph_resolvers.naming.scalar_values import SCALARS
 from tests.keygraph.checked import TABLE, User, by_date
 from tests.keygraph.checked import mistakes as mistakes_of
 from tests.keygraph.union_members import Company, Organization, Person
@@ -375,7 +375,7 @@ def test_mistakes_of_names_are_told_with_all_others() -> None:
 
 
 def test_a_draft_takes_no_name_that_the_schema_needs() -> None:
-    assert RESERVED_TYPES <= TAKEN_TYPES
+    assert {scalar.name for scalar in SCALARS.values()} <= RESERVED_TYPES
     assert {*map(snake, LIST_ARGUMENTS), *EDGE_FIELDS, "id"} <= TAKEN_FIELDS
 
 

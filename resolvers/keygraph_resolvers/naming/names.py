@@ -18,7 +18,7 @@ from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph.names import camel, pascal, plural, snake
+from keygraph.names import RESERVED_TYPES, camel, pascal, plural, snake
 from keygraph.resolve.several import NEIGHBOURS
 from keygraph_resolvers.naming.mutation_names import (
     IDEMPOTENCY_KEY,
@@ -28,19 +28,6 @@ from keygraph_resolvers.naming.mutation_names import (
 )
 from keygraph_resolvers.naming.scalar_values import SCALARS
 
-RESERVED_TYPES = frozenset(
-    [
-        "Query",
-        "Mutation",
-        "Subscription",
-        "Node",
-        "PageInfo",
-        "WalkPageInfo",
-        "SortDirection",
-        "ChangeKind",
-        *(scalar.name for scalar in SCALARS.values()),
-    ]
-)
 ALSO_OF = "alsoOf"
 PATH_FIELDS = ("path", "paths")
 PAGE_ARGUMENTS = ("first", "after", "last", "before", "direction")
