@@ -137,10 +137,15 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/read/meter.py",
         "return 0.0 < rounds.ends < now",
         "return False",
-        Removal("keygraph/turns.py", "return self.rounds is not None and 0.0 <", "return False and 0.0 <"),
+        Removal(
+            "keygraph/turns.py",
+            "return self.rounds is not None and 0.0 <",
+            "return False and 0.0 <",
+            Removal("keygraph/engines/sqlite/engine.py", "and 0.0 < rounds.ends < began:", "and False:"),
+        ),
     ),
     "test_a_round_that_is_over_lets_nothing_begin_and_the_next_one_those_who_have_waited_least": Removal(
-        f"{_RESOLVERS}/engine/engine.py", "heappush(self._waiting, (place, ", "heappush(self._waiting, (0, "
+        f"{_RESOLVERS}/engine/engine.py", "heappush(self.waiting, (place, ", "heappush(self.waiting, (0, "
     ),
     "test_requests_of_one_client_begin_behind_each_other": Removal(
         f"{_HTTP}/middleware.py", "if self._begun % _UNCLOCKED == 0:", "if False:"

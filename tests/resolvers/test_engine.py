@@ -409,7 +409,7 @@ async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     waiting = [shared.enter("other") for _ in range(3)]
     for _ in range(10_000):
         shared.enter("crowd").cancel()
-        assert len(shared._waiting) <= engine._KEPT_WAITING + 1
+        assert len(shared.waiting) <= engine._KEPT_WAITING + 1
     assert await asyncio.gather(*waiting) == [True] * 3
     for _ in range(engine._KEPT_WAITING):
         await asyncio.sleep(0)

@@ -308,11 +308,11 @@ class SQLiteStore:
         try:
             # As with every store, other tasks run first, so that requests made at the same time are sent together.
             await asyncio.sleep(0)
-            budget = BUDGET.get()
+            budget, began = BUDGET.get(), perf_counter()
             rounds = None if budget is None else budget.rounds
-            if budget is not None and budget.is_round_over:
+            if budget is not None and rounds is not None and 0.0 < rounds.ends < began:
                 await budget.wait_for_request()
-            began = perf_counter()
+                began = perf_counter()
             try:
                 return None if self._at_once is None else self._read(self._at_once, request, _AT_ONCE)
             finally:

@@ -733,7 +733,7 @@ class SharedRounds:
         self.turn = TURN_SECONDS
         self.unclocked = 0
         self._next: asyncio.Handle | None = None
-        self._waiting: list[tuple[int, int, bool, tuple[str, int], asyncio.Future[bool]]] = []
+        self.waiting: list[tuple[int, int, bool, tuple[str, int], asyncio.Future[bool]]] = []
         """What waits: its place, its number, whether it takes a whole turn, its client, and how long its operation has
         waited before."""
         self._first = 0
@@ -761,16 +761,16 @@ class SharedRounds:
         self._first += 1
         self._requests = max(1, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
         left = self._requests
-        while self._waiting and left > 0:
-            place, _, is_turn, _, first = heappop(self._waiting)
+        while self.waiting and left > 0:
+            place, _, is_turn, _, first = heappop(self.waiting)
             if not first.done():  # it was not given up
                 self._first = max(self._first, place - _PLACE)
                 first.set_result(True)
                 left -= left if is_turn else 1
-        if not self._waiting:
+        if not self.waiting:
             self._places.clear()
-        self.turn = TURN_SECONDS / 2 if self._waiting else TURN_SECONDS
-        if self._waiting or left < self._requests:
+        self.turn = TURN_SECONDS / 2 if self.waiting else TURN_SECONDS
+        if self.waiting or left < self._requests:
             self.count(0.0)
 
     async def wait(self, waited: int, client: str, *, is_turn: bool) -> None:
@@ -788,31 +788,26 @@ class SharedRounds:
         self.count(0.0)
         return self.enter(client) if self.has_to_wait(client) else None
 
-    def is_busy(self) -> bool:
-        """Whether a new operation may have to wait: others wait, or the time of this round is used up."""
-        return self.ends > 0.0 and (bool(self._waiting) or perf_counter() > self.ends)
-
     def has_to_wait(self, client: str) -> bool:
         """Whether a new operation of the client waits: the time of this round is used up, or others come before it."""
-        if not self.is_busy():
-            return False
+        if not self.ends or not self.waiting:
+            return 0.0 < self.ends < perf_counter()
         own = self._places[client][0] if client in self._places else 0
-        is_behind = bool(self._waiting) and self._waiting[0][0] <= max(self._first, own)
-        return is_behind or perf_counter() > self.ends
+        return self.waiting[0][0] <= max(self._first, own) or perf_counter() > self.ends
 
     def _queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]:
-        if max(len(self._waiting), len(self._places)) > self._most_kept:
+        if max(len(self.waiting), len(self._places)) > self._most_kept:
             # Those behind others would stay as long as there are others, however few of them still wait.
-            self._waiting = [each for each in self._waiting if not each[-1].done()]
-            heapify(self._waiting)
+            self.waiting = [each for each in self.waiting if not each[-1].done()]
+            heapify(self.waiting)
             self._places.clear()
-            for *_, (each, before), _ in self._waiting:
+            for *_, (each, before), _ in self.waiting:
                 self._place(each, before)
-            self._most_kept = max(_KEPT_WAITING, 2 * len(self._waiting))
+            self._most_kept = max(_KEPT_WAITING, 2 * len(self.waiting))
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         waited = min(waited, _MOST_WAITED)
         place = self._place(client, waited) + _PLACE * waited
-        heappush(self._waiting, (place, next(self._numbers), is_turn, (client, waited), future))
+        heappush(self.waiting, (place, next(self._numbers), is_turn, (client, waited), future))
         self.count(0.0)
         return future
 

@@ -106,7 +106,7 @@ class AroundEndpoints:
         if self._begun % _UNCLOCKED == 0:
             rounds().count(0.0)
         shared = ROUNDS.get(asyncio.get_running_loop())
-        if shared is not None and shared.is_busy():
+        if shared is not None and shared.ends and (shared.waiting or perf_counter() > shared.ends):
             client = network_of((scope.get("client") or ("",))[0])
             if shared.has_to_wait(client):
                 # Hundreds of requests that come at once do not begin at once, whatever they ask for.
