@@ -111,7 +111,10 @@ class NaiveAccess:
         self, record: RecordType, name: str, identity: tuple[str, ...], item: Item | None
     ) -> bool | None:
         """Whether they read a field of a record that they see."""
-        own = self._rules.own[record.name]
+        own, field = self._rules.own[record.name], record.fields.get(name)
+        if field is not None and field.kept == "as_of":
+            # The age of a value has its rules.
+            return self.reads(record, field.kept_of, identity, item)
         method = record.methods.get(name)
         if method is not None and not own.get(name):
             needs = method.needs if method.needs is not None else (*record.fields, *record.ends)
