@@ -226,7 +226,7 @@ async def under_attack(
     for each in found:
         seen.add(each)
     first, *others = (each.slowest("own_seconds") for each in found)
-    own, with_waits = max(first - of_store, *others), max(each.slowest() for each in found)
+    own, with_waits = max([first - of_store, *others]), max(each.slowest() for each in found)
     beside_store = f", of which up to {of_store * 1000:.0f} ms are the store's" if of_store else ""
     return [
         answered(f"another client during {what}", seen),
