@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -25,6 +24,7 @@ from keygraph_server.app import create_app
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.settings import Settings, environment_name, read_settings
 from tests.conftest import MakeStore
+from tests.helm import HelmMissing, helm
 from tests.tracing import TracingStore
 
 ROOT = Path(__file__).parents[1]
@@ -173,9 +173,12 @@ class TestTemplates:
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
         assert chart["version"] == chart["appVersion"] == version
 
+    @pytest.mark.long
     def test_helm_takes_the_chart(self) -> None:
-        if shutil.which("helm") is None:
-            pytest.skip("helm is not installed")
+        try:
+            program = helm()
+        except HelmMissing as error:
+            pytest.skip(str(error))
         given = (
             "image=league:1",
             "table=League",
@@ -186,6 +189,6 @@ class TestTemplates:
         words = [word for each in given for word in ("--set", each)]
         for command in (["lint", "--strict"], ["template"]):
             done = subprocess.run(
-                ["helm", *command, CHART, *words], capture_output=True, text=True, check=False
+                [program, *command, CHART, *words], capture_output=True, text=True, check=False
             )
             assert done.returncode == 0, done.stdout + done.stderr
