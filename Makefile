@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 VENV := .venv
 BIN := $(VENV)/bin
+SERVING := $(VENV)/.serving
 INSTALLED := $(VENV)/.installed
 PLAYGROUND := server/keygraph_server/playground/assets/.installed
 APOLLO := bench/compare/peers/apollo
@@ -34,7 +35,7 @@ install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, 
 	@:
 
 .PHONY: run
-run: install  ## Serve the commerce example on http://127.0.0.1:8000 (ARGS="--port 9000")
+run: $(SERVING) $(PLAYGROUND)  ## Serve the commerce example on http://127.0.0.1:8000 (ARGS="--port 9000")
 	@$(BIN)/keygraph serve $(ARGS)
 
 .PHONY: test
@@ -159,17 +160,22 @@ clean:  ## Remove what the other commands created, but not the data under .keygr
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without build isolation, so that the build also uses constraints.txt.
-$(INSTALLED): pyproject.toml constraints.txt
+$(SERVING): pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(USABLE)' 2>/dev/null || { \
 		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found. Name one with make PYTHON=..." >&2; exit 1; }; \
 		echo "Install, step 1 of 4: a virtual environment in $(VENV), with $(PYTHON) ..."; \
 		$(PYTHON) -m venv --clear $(VENV); }
-	@echo "Install, step 2 of 4: Keygraph and the packages that it and its tests need, at most $$(grep -c == constraints.txt), into $(VENV) (a minute or two) ..."
+	@echo "Install, step 2 of 4: Keygraph and the packages that it needs, into $(VENV) ..."
 	@$(PIP_INSTALL) setuptools
-	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[aws]'
 	@echo "Install, step 3 of 4: uvloop and httptools, which make the server faster ..."
 	@$(PIP_INSTALL) --only-binary httptools,uvloop --no-build-isolation --editable '.[fast]' 2>/dev/null || echo \
 		"uvloop and httptools are not available for this Python. The server works without them, but uses more processor time." >&2
+	@touch $@
+
+$(INSTALLED): pyproject.toml constraints.txt | $(SERVING)
+	@echo "Install, for the tests and checks: their packages, with those above at most $$(grep -c == constraints.txt) (a minute or two) ..."
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 # Without npm, the benchmark skips one server and says so.
@@ -180,6 +186,6 @@ $(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
 		echo "npm could not install the packages of the Node server." >&2; }
 
 # Without these files the playground loads the same ones from a CDN, so a missing npm is a message, not a failure.
-$(PLAYGROUND): server/keygraph_server/playground/manifest.json server/keygraph_server/playground/package-lock.json | $(INSTALLED)
+$(PLAYGROUND): server/keygraph_server/playground/manifest.json server/keygraph_server/playground/package-lock.json | $(SERVING)
 	@echo "Install, step 4 of 4: the files of the playground, with npm ..."
 	@! $(BIN)/python -m keygraph_server.playground install || touch $@
