@@ -106,12 +106,14 @@ async def test_thousands_on_a_dynamodb_that_hangs(
 async def test_large_bodies_of_one_client_wait_unread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "library.py").write_text(MODEL)
     app = create_app(read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6))
-    answers, refused, others_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    answers, refused, all_read, others_read = (asyncio.Event() for _ in range(4))
     read: list[int] = []
     parse_body = graphql_http.parse_body
 
     def parse(body: bytes, *limits: int) -> GraphQLRequest:
         read.append(len(body))
+        if len(read) == 19:
+            all_read.set()
         if len(read) == 19 + 3:
             others_read.set()
         return parse_body(body, *limits)
@@ -136,7 +138,7 @@ async def test_large_bodies_of_one_client_wait_unread(folder: Path, monkeypatch:
         # 2 MB are read at the same time, and 16 MB wait.
         asked = [asyncio.create_task(ask("192.0.2.1", large)) for _ in range(19 + 159 + 1)]
         async with asyncio.timeout(10):
-            await refused.wait()
+            await asyncio.gather(refused.wait(), all_read.wait())
         assert len(read) == 19
         others = [("192.0.2.2", large), ("192.0.2.2", READ), ("192.0.2.1", READ)]
         asked += [asyncio.create_task(ask(*each)) for each in others]
