@@ -123,6 +123,10 @@ class Naive:
                 return page[0] if page and path.far_end else page[0].thing if page else None
             case field_kinds.ListOf(path):
                 return self.lists.list_of(path, thing, given)
+            case field_kinds.WalkOf(walk) if (
+                walk.options.is_kept and self._stored(thing, walk.owner.fields[walk.name]) is None
+            ):
+                return None
             case field_kinds.WalkOf(walk):
                 asked = selected_names(info, get_named_type(info.return_type))
                 return self.walks.found(
@@ -320,6 +324,8 @@ class Naive:
                 return end.name not in record.key_fields
             case field_kinds.Called(method):
                 return method.needs is None or not record.key_fields.issuperset(method.needs)
+            case field_kinds.WalkOf(walk):
+                return walk.options.is_kept
         return False
 
     def _looked_up(self, thing: Thing) -> Thing | None:
