@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_255, ("server",): 14_251, ("tests",): 103_529}
+LINES = {("keygraph", "resolvers"): 63_272, ("server",): 14_251, ("tests",): 103_556}
 
 
 @pytest.mark.parametrize("folders", LINES)

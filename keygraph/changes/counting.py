@@ -277,7 +277,23 @@ class NodeValues:
 
     async def copy(self, node: Node, ledger: Ledger, item: Item | None, *, is_new: bool) -> None:
         """Writes the values of a ledger to its node, unless that has later ones. If it is not new, only those that it had
-        before. `item` is the node as it was read. Raises StoreError."""
+        before. `item` is the node as it was read. Raises StoreError.
+
+        Whoever gives a new node its values, and whoever has changed the ledger and finds no values in the node, look again: one
+        of them learns of the other.
+        """
+        while True:
+            is_done = await self._copied(node, ledger, item, is_new=is_new)
+            if is_done and not is_new:
+                return
+            before = ledger.version, None if is_new else item
+            note, item = (await self.read([node]))[node]
+            ledger = Ledger.of(note)
+            if (ledger.version, None if is_new else item) == before:
+                return
+
+    async def _copied(self, node: Node, ledger: Ledger, item: Item | None, *, is_new: bool) -> bool:
+        """Returns whether the node has values, and none that are older than the ledger."""
         record = node[0]
         while item is not None and self.is_of(node, item):
             changes = list[AttributeChange]()
@@ -299,7 +315,7 @@ class NodeValues:
                 changes.append(SetTo(age.attribute, encode(age.type, ledger.at)))
                 conditions.append(is_unchanged(age.attribute, item))
             if not changes:
-                return
+                return all(_time(record, age_of(record, each), item) for each in self._tallies.of[record])
             fitting, of_maps = within_maps(changes, item)
             action = UpdateItem(self._graph.table.key_of(item), tuple(fitting), And((*conditions, *of_maps)))
             try:
@@ -308,6 +324,7 @@ class NodeValues:
                 item = failed.item
             except BadUserInput as error:
                 _log.error("The values of a %s cannot be written: %s", record.name, error)
-                return
+                return True
             else:
-                return
+                return True
+        return False

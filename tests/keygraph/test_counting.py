@@ -296,3 +296,30 @@ def test_versions_of_numbers_have_growing_times_whatever_clocks_say() -> None:
     coarse = second.next({}, {}, 0, 1_000_000)
     assert coarse.microseconds == 5_001_000_000
     assert coarse.at > second.at > first.at
+
+
+async def test_who_changes_a_ledger_and_who_gives_its_new_node_values_learn_of_each_other(
+    make_store: MakeStore,
+) -> None:
+    """Two workers, of which one has read the node when it had no values, and the other one the ledger before it changed."""
+    store = await streaming(make_store)
+    await store.send(BatchWrite((of_member("t0", "p0", 5),)))
+    await follow(store)
+    values = NodeValues(graph, store)
+    [(note, _)] = (await values.read([TEAM_0])).values()
+    first = Ledger.of(note)
+    await store.send(BatchWrite((of_team("t0"),)))
+    [(_, item)] = (await values.read([TEAM_0])).values()
+    second = first.next({**first.values, "size": Decimal(7)}, first.read, 0, 1)
+    assert await replace_ledger(graph, store, TEAM_0, first, second) is None
+    await values.copy(TEAM_0, second, item, is_new=False)
+    await values.copy(TEAM_0, first, item, is_new=True)
+    assert (await stored(store))[TEAM_0]["size"] == 7
+    # The other way around.
+    await store.send(BatchWrite((of_team("t0"),)))
+    third = second.next({**first.values, "size": Decimal(8)}, first.read, 0, 1)
+    await values.copy(TEAM_0, second, item, is_new=True)
+    assert await replace_ledger(graph, store, TEAM_0, second, third) is None
+    for seen in (item, None):
+        await values.copy(TEAM_0, third, seen, is_new=False)
+        assert (await stored(store))[TEAM_0]["size"] == 8
