@@ -169,6 +169,7 @@ class TestProduction:
         [
             ("{ bok { title } }", {}, "Cannot query field 'bok' on type 'Query'."),
             ("{ books(frst: 1) { totalCount } }", {}, "Unknown argument 'frst' on field 'Query.books'."),
+            ("{ books }", {}, "Field 'books' of type 'BookConnection' must have a selection of subfields."),
             (
                 "query ($where: BookWhere) { books(where: $where) { totalCount } }",
                 {"where": {"isbnn": {}}},

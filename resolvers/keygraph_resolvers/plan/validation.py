@@ -41,11 +41,12 @@ NO_SUBSCRIPTIONS = (
     "and query again for what may have changed."
 )
 SENT_TO_WHO_LISTENS = "A subscription has many answers: send it over a WebSocket (graphql-transport-ws), or with Accept: text/event-stream."
-_REQUIRED = (
+_UNNAMED = (
     (re.compile(r"Argument '(\S+)\(\w+:\)' of type '\S+' is required"), r"An argument of '\1' is required"),
     (re.compile(r" to include required field '\w+'"), " to include all required fields"),
+    (re.compile(r" Did you mean '\w+ \{ \.\.\. \}'\?$"), ""),
 )
-"""What graphql-core says of required names, and what is said instead."""
+"""What graphql-core says of required names, what it suggests although it is told not to, and what is said instead."""
 COMPARISONS = 10_000
 """The most comparisons of fields with one name, as graphql-core counts them. Each pair is compared."""
 
@@ -154,8 +155,9 @@ def errors_of_rules(
 
 
 def unnamed(error: GraphQLError) -> GraphQLError:
-    """Returns an error without the names of required arguments and input fields, for which nobody has asked."""
-    for named, instead in _REQUIRED:
+    """Returns an error without suggestions, and without the names of required arguments and input fields, for which nobody
+    has asked."""
+    for named, instead in _UNNAMED:
         error.message = named.sub(instead, error.message)
     return bare(error)
 
