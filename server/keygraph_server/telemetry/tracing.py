@@ -26,6 +26,7 @@ from keygraph_resolvers.plan.cost import operation_name
 from keygraph_resolvers.read.meter import Failed, MeteredStore, Sent
 from keygraph_server.errors import FAULTS
 from keygraph_server.http.graphql_http import HTTPObservation
+from keygraph_server.http.requests import LONGEST_READ
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkProvider
@@ -68,7 +69,9 @@ class Tracing:
 
         headers = operation.headers.fields
         carrier = {
-            name.decode(): headers[name].decode("latin-1") for name in _PARENT_FIELDS if name in headers
+            name.decode(): headers[name].decode("latin-1")
+            for name in _PARENT_FIELDS
+            if name in headers and len(headers[name]) <= LONGEST_READ
         }
         parent = propagate.extract(carrier) if carrier else None
         span = self._tracer.start_span("GraphQL Operation", parent, trace.SpanKind.SERVER)
