@@ -188,6 +188,8 @@ class TestHeads:
         post, get = "POST / HTTP/1.1\r\nHost: k\r\n", "GET / HTTP/1.1\r\nHost: k\r\n"
         # httptools refuses these itself.
         coding = 400 if protocol is HttpToolsConnection else 501
+        # It ignores line ends before a request.
+        before = 200 if protocol is HttpToolsConnection else 400
         async with running(protocol) as server:
             for head, status in {
                 f"{post}Transfer-Encoding: gzip, chunked": 501,
@@ -217,7 +219,7 @@ class TestHeads:
                 f"{get}X: a\r\n\tb": 400,
                 f"{get}X: a\x01": 400,
                 "GET / HTTP/1.1\nHost: k\n": 400,
-                f"\n\r\n{get}X: a": 200 if protocol is HttpToolsConnection else 400,  # before a request, not in it
+                f"\n\r\n{get}X: a": before,
             }.items():
                 client = await server.connect()
                 await client.send(f"{head}\r\n\r\n0\r\n\r\n".encode())
