@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_274, ("server",): 14_255, ("tests",): 103_581}
+LINES = {("keygraph", "resolvers"): 63_274, ("server",): 14_257, ("tests",): 103_582}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -817,6 +817,7 @@ async def test_the_time_of_an_operation_begins_with_its_first_byte(protocol: Pro
     [
         ("192.0.2.7", "192.0.2.7"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("0:0:0:0:0:FFFF:C000:207", "192.0.2.7"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
         ("fe80::1%eth0", "fe80::"),
         ("testclient", "testclient"),

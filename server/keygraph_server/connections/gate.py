@@ -174,10 +174,12 @@ class ConnectionGate:
 def network_of(host: str) -> str:
     """The network by which clients are counted: an IPv4 address, or the first 64 bits of an IPv6 address."""
     try:
-        address = ip_address(unmapped(host.partition("%")[0]))
+        address = ip_address(host.partition("%")[0])
     except ValueError:
         return host
-    return str(IPv6Address(int(address) >> 64 << 64) if isinstance(address, IPv6Address) else address)
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64)
+    return str(address)
 
 
 def unmapped(host: str) -> str:
