@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from keygraph.dynamo.items import Value, number
 from keygraph.errors import CorruptItem
+from keygraph.keys.types import INT_MAX
 from keygraph.model.paths import WalkedPath
 from keygraph.model.records import RecordType
 from keygraph.resolve.walks import NodeWalk
@@ -76,8 +77,11 @@ def read_kept(walk: NodeWalk, value: object) -> KeptNodes:
     try:
         stored = cast(Mapping[str, Any], value)
         total = stored["total"]
-        nodes = [_read(walk, types, each) for each in stored["nodes"]]
-        return KeptNodes([each for each in nodes if each is not None], None if total is None else int(total))
+        # The job may have kept more before `keep=` was changed.
+        nodes = [_read(walk, types, each) for each in stored["nodes"][: walk.options.keep]]
+        return KeptNodes(
+            [each for each in nodes if each is not None], None if total is None else _count(total)
+        )
     except (TypeError, ValueError, KeyError, AttributeError):
         place = f"{walk.owner.name}.{walk.name}"
         raise CorruptItem(f"{place} of an item is not what keygraph summarize keeps of a walk") from None
@@ -113,8 +117,17 @@ def _read(walk: NodeWalk, types: Mapping[str, RecordType], stored: Any) -> KeptN
     node = Vertex(types[name], tuple(identity))
     if walk.is_reach:
         [distance] = numbers
-        return KeptNode(node, int(distance))
-    score, paths = numbers or (None, None)
-    return KeptNode(
-        node, None, None if score is None else float(score), None if paths is None else int(paths)
-    )
+        return KeptNode(node, _count(distance))
+    if not numbers:
+        return KeptNode(node, None)
+    score, paths = numbers
+    if not isinstance(score, Decimal):
+        raise TypeError("no score")
+    return KeptNode(node, None, float(score), int(paths))
+
+
+def _count(stored: Any) -> int:
+    """Returns a number of nodes or steps."""
+    if not isinstance(stored, Decimal) or not 0 <= stored <= INT_MAX or stored % 1:
+        raise ValueError("no number of nodes or steps")
+    return int(stored)

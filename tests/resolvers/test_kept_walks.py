@@ -321,9 +321,24 @@ async def test_a_ranking_that_did_not_read_everything_has_no_scores(empty: World
 
 @on_sqlite
 async def test_an_attribute_that_is_something_else(chain: World) -> None:
-    for wrong in ("a", {"total": Decimal(1)}, {"total": None, "nodes": [["Person", "a", Decimal(1)]]}):
+    far: Item = {"total": Decimal("1E125"), "nodes": []}
+    of_text: Item = {"total": "1", "nodes": [["Person", ["a"], "1"]]}
+    of_map: Item = {"total": Decimal(1), "nodes": {"Person": "a"}}
+    no_key: Item = {"total": None, "nodes": [["Person", "a", Decimal(1)]]}
+    for wrong in ("a", {"total": Decimal(1)}, no_key, far, of_text, of_map):
         await chain.put({**person("a"), "below_kept": wrong})
         assert await chain.codes(BELOW) == ["CORRUPT_ITEM"]
+
+
+@on_sqlite
+async def test_a_node_that_keeps_more_than_is_declared_takes_no_more(make_store: MakeStore) -> None:
+    """The bound is of what is declared, which may have been more when the job ran."""
+    own = hidden(user=[read(where={"is_open": True})], near=[read()], best=[read()]).check()
+    served = world(own, await make_store(own.table))
+    kept: Item = {"total": Decimal(900), "nodes": [["User", [f"u{n}"], Decimal(1)] for n in range(900)]}
+    await served.put({"PK": "USER#a", "SK": "USER#a", "user_id": "a", "is_open": True, "near": kept})
+    await served.service.execute('{ user(userId: "a") { near { totalCount nodes { userId } } } }')
+    assert served.operations == {"GetItem": 1, "BatchGetItem": 1}
 
 
 # --- Who may see it -----------------------------------------------------------------------------------
