@@ -34,6 +34,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Write
 from keygraph.names import camel
 from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.read.walked import WalkEdge
 from tests.conftest import MakeStore
 from tests.keygraph.exported import full_export, incremental_export
 from tests.keygraph.summarized import AS_OF, AT, contents, summarize
@@ -339,6 +340,11 @@ async def test_a_node_that_keeps_more_than_is_declared_takes_no_more(make_store:
     await served.put({"PK": "USER#a", "SK": "USER#a", "user_id": "a", "is_open": True, "near": kept})
     await served.service.execute('{ user(userId: "a") { near { totalCount nodes { userId } } } }')
     assert served.operations == {"GetItem": 1, "BatchGetItem": 1}
+
+
+def test_more_ways_than_an_int_holds_are_null() -> None:
+    """A few nodes that all know each other have that many over ten levels."""
+    assert [WalkEdge(str, paths=2**31 - less).paths for less in (0, 1)] == [None, 2**31 - 1]
 
 
 # --- Who may see it -----------------------------------------------------------------------------------

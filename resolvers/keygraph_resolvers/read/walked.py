@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from keygraph.errors import BadUserInput
+from keygraph.keys.types import INT_MAX
 from keygraph.lists.extent import Located, Place
 from keygraph.resolve.walks import NodeWalk
 from keygraph.walks.reach import Standing
@@ -60,7 +61,7 @@ class WalkEdge(Object):
         self._cursor = cursor
         self.distance = distance
         self.score = score
-        self.paths = paths
+        self.paths = None if paths is None or paths > INT_MAX else paths
 
     @property
     def cursor(self) -> str:
