@@ -198,7 +198,15 @@ class TestPage:
             for _, attrs in PageReader(response.text).elements
             if "integrity" in attrs
         )
-        assert f"script-src 'self' {CDN}/;" in response.headers["content-security-policy"]
+        policy = {
+            rule.split()[0]: rule.split()[1:]
+            for rule in response.headers["content-security-policy"].split(";")
+        }
+        allowed = {"'self'", *(f"{CDN}/{asset.address}" for asset in manifest)}
+        assert {*policy["script-src"], *policy["style-src"]} == allowed
+        assert not any(
+            CDN in place for name in policy if name[:-4] not in ("script", "style") for place in policy[name]
+        )
 
     def test_with_installed_files_it_names_no_other_origin(self) -> None:
         manifest = read_manifest()

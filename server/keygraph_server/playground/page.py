@@ -64,7 +64,7 @@ def playground_routes(
     is_local = holds_all_assets(folder, manifest)
     # On first request: a start need not wait for the examples.
     content = cache(lambda: render_page(settings, manifest, LOCAL if is_local else CDN))
-    headers = {"content-security-policy": _content_security_policy(is_local)}
+    headers = {"content-security-policy": _content_security_policy([] if is_local else manifest)}
 
     async def answer_page(request: Request) -> Response:
         return HTMLResponse(content(), headers=headers)
@@ -122,14 +122,16 @@ def _element(asset: Asset, base: str) -> str:
     return f'<script src="{address}" {checked}></script>'
 
 
-def _content_security_policy(is_local: bool) -> str:
-    cdn = "" if is_local else f" {CDN}/"
+def _content_security_policy(of_cdn: Sequence[Asset]) -> str:
+    """The policy of the page, which loads these files from the CDN, and no others of it: anybody may publish there."""
+    scripts = [f" {CDN}/{asset.address}" for asset in of_cdn if not asset.is_stylesheet]
+    stylesheets = [f" {CDN}/{asset.address}" for asset in of_cdn if asset.is_stylesheet]
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src 'self'{cdn}",
-            f"style-src 'self'{cdn}",
-            f"font-src 'self' data:{cdn}",
+            f"script-src 'self'{''.join(scripts)}",
+            f"style-src 'self'{''.join(stylesheets)}",
+            "font-src 'self' data:",
             "img-src 'self' data:",
             "connect-src 'self'",
             "base-uri 'none'",
