@@ -36,9 +36,7 @@ _DISTANCE = "How many edges away the node is."
 _VIA = "The edge by which the node was found first."
 _OR_ID = " Null for an id in a list of ids."
 _SCORE = "How much the ways count that lead to the node; null if not everything was read."
-_LEADING = (
-    "How many ways lead to the node; null if not everything was read, or if they are more than an Int holds."
-)
+_LEADING = "How many ways lead to the node; null if not everything was read."
 _COMPLETE = (
     "For a ranking, whether everything was read: if not, the order may be wrong, and scores are null. For other walks, false "
     "if the pages end before all nodes were found, because there are more than a cursor can hold."
