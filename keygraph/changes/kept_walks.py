@@ -24,10 +24,11 @@ from keygraph.dynamo.conditions import And, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.store import BatchGet, Store, Write, pages
 from keygraph.dynamo.streams import StreamRecord
-from keygraph.errors import BadUserInput, ConditionFailed
+from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.lists.reading import requests_of_all
+from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import stored_value
 from keygraph.resolve.walks import NodeWalk
@@ -42,6 +43,8 @@ from keygraph.writing.sending.idempotency import is_note
 _log = logging.getLogger(__name__)
 _MARK = "mark"
 """The member of the stored map that is another one with each write."""
+_ROUNDED_SECONDS = 60
+"""The times of changes are rounded down, on DynamoDB Local to a minute."""
 _NODES = 25
 """How many nodes walk at the same time."""
 
@@ -72,14 +75,41 @@ class StreamWalks:
         """Walks from every node whose lists these changes touch. Raises StoreError: then it is to be called again."""
         touched: dict[Vertex, bool] = {}
         for record in records if self._walks else ():
-            old, new = ({*self._edges_of(item)} for item in (record.old, record.new))
-            for edge in old ^ new:
-                if edge.owner.record in self._walks:
-                    touched.setdefault(edge.owner, False)
+            for node in self.touched(record):
+                touched.setdefault(node, False)
             own = overwritten(self._graph, record, self._walks, self._is_foreign)
             if own is not None:
                 touched[Vertex(*own)] = True
         await gathered((self.keep(node, is_new=is_new) for node, is_new in touched.items()), at_once=_NODES)
+
+    def touched(self, change: StreamRecord) -> set[Vertex]:
+        """Returns the nodes whose lists a change touches, of those with walks."""
+        old, new = ({*self._edges_of(item)} for item in (change.old, change.new))
+        return {edge.owner for edge in old ^ new if edge.owner.record in self._walks}
+
+    def fields_of(self, record: RecordType) -> Sequence[Field]:
+        """Returns the fields of a type that hold walks."""
+        return [record.fields[walk.name] for walk in self._walks.get(record, ())]
+
+    async def wrong(self, node: Vertex, changed: float = 0) -> dict[Field, Value]:
+        """Returns what walks from a node find, of those of which it keeps something else, at the time of what it keeps, unless
+        that is older than a change. Raises StoreError."""
+        item, wrong = await self._there(node), dict[Field, Value]()
+        for walk in self._walks.get(node.record, ()):
+            field, age = _fields(walk)
+            kept = None if item is None else stored_value(field, item)
+            if item is None or kept is None:
+                continue
+            try:
+                at = node.record.reader(age)(item)
+                [found] = (await self._found(node, item, [walk], at or datetime.now(UTC))).values()
+                is_late = changed > 0 and (at is None or changed + _ROUNDED_SECONDS >= at.timestamp())
+                is_right = is_late or is_same_walk(walk, kept, found)
+            except CorruptItem:
+                continue  # reported for the node itself
+            if not is_right:
+                wrong[field] = found
+        return wrong
 
     def _edges_of(self, item: Item | None) -> Iterable[FollowedEdge]:
         if item is None or is_note(item):
@@ -104,11 +134,7 @@ class StreamWalks:
         """Walks from a node, and writes what it finds; if the node is not new, only what it had before. Raises StoreError."""
         record = node.record
         while True:
-            keys = tuple(self._graph.table_keys(*node))
-            there = (await self._store.send(BatchGet(keys, consistent=True))).items
-            item = next(
-                (each for each in there if each is not None and self._graph.recognise(each) is record), None
-            )
+            item = await self._there(node)
             if item is None:
                 return
             walks = [each for each in self._walks[record] if is_new or _stored(each, item) is not None]
@@ -123,23 +149,21 @@ class StreamWalks:
                 _log.error("What walks found from a %s cannot be written: %s", record.name, error)
             return
 
+    async def _there(self, node: Vertex) -> Item | None:
+        keys = tuple(self._graph.table_keys(*node))
+        there = (await self._store.send(BatchGet(keys, consistent=True))).items
+        return next(
+            (each for each in there if each is not None and self._graph.recognise(each) is node.record), None
+        )
+
     async def _changes(
         self, node: Vertex, item: Item, walks: Sequence[NodeWalk]
     ) -> tuple[tuple[AttributeChange, ...], And]:
         now = datetime.now(UTC).replace(microsecond=0)
-        lists = await self._lists(node, item)
-
-        def edges(name: str, after: bytes, most: int) -> list[tuple[bytes, bytes]]:
-            found = lists.get(name, [])
-            start = bisect_right(found, after, key=lambda each: each[0])
-            return found[start : start + most]
-
-        source = WalkSource(self._graph, edges, Decimal(int(now.timestamp())))
         changes: list[AttributeChange] = []
         conditions = [self._presence.is_there(node.record)]
-        for walk in walks:
-            found: Any = source.found(walk, node) or {"total": None, "nodes": []}
-            field, age = (node.record.fields[name] for name in (walk.name, f"{walk.name}_as_of"))
+        for walk, found in (await self._found(node, item, walks, now)).items():
+            field, age = _fields(walk)
             changes += [
                 SetTo(field.attribute, {**found, _MARK: uuid4().hex}),
                 SetTo(age.attribute, encode(age.type, now)),
@@ -148,16 +172,31 @@ class StreamWalks:
             conditions.append(is_unchanged((*field.attribute, _MARK) if is_map else field.attribute, item))
         return tuple(changes), And(tuple(conditions))
 
-    async def _lists(self, node: Vertex, item: Item) -> Mapping[str, list[tuple[bytes, bytes]]]:
+    async def _found(
+        self, node: Vertex, item: Item, walks: Sequence[NodeWalk], now: datetime
+    ) -> dict[NodeWalk, Any]:
+        """Returns what walks from a node find at a time, along its lists as they are."""
+        at = Decimal(int(now.timestamp()))
+        lists = await self._lists(node, item, at)
+
+        def edges(name: str, after: bytes, most: int) -> list[tuple[bytes, bytes]]:
+            found = lists.get(name, [])
+            start = bisect_right(found, after, key=lambda each: each[0])
+            return found[start : start + most]
+
+        source = WalkSource(self._graph, edges, at)
+        return {walk: source.found(walk, node) or {"total": None, "nodes": []} for walk in walks}
+
+    async def _lists(self, node: Vertex, item: Item, at: Decimal) -> Mapping[str, list[tuple[bytes, bytes]]]:
         """Returns the edges of the node's lists in their order, by list: not more than a walk examines."""
         found = defaultdict[str, list[tuple[bytes, bytes]]](list)
         most = max(walk.options.budget or KEPT_BUDGET for walk in self._walks[node.record])
-        self._add(found, node, [item])
+        self._add(found, node, [item], at)
         for tally in self._edges.tallies.get(node.record, ()):
             left = most + 1
             for query in requests_of_all(list_form(self._graph, tally).of(node.identity)):
                 async for page in pages(self._store, query):
-                    self._add(found, node, page.items)
+                    self._add(found, node, page.items, at)
                     left -= len(page.items)
                     if left < 0:
                         break
@@ -165,12 +204,19 @@ class StreamWalks:
             edges.sort()
         return found
 
-    def _add(self, found: dict[str, list[tuple[bytes, bytes]]], node: Vertex, items: Iterable[Item]) -> None:
-        now = Decimal(int(datetime.now(UTC).timestamp()))
+    def _add(
+        self, found: dict[str, list[tuple[bytes, bytes]]], node: Vertex, items: Iterable[Item], at: Decimal
+    ) -> None:
         for item in items:
-            for edge in () if self._graph.is_expired(item, now) else self._edges_of(item):
+            for edge in () if self._graph.is_expired(item, at) else self._edges_of(item):
                 if edge.owner == node:
                     found[edge.list].append((edge.place, edge.content))
+
+
+def _fields(walk: NodeWalk) -> tuple[Field, Field]:
+    """Returns the field with what a walk found, and the one with its time."""
+    fields = walk.owner.fields
+    return fields[walk.name], fields[f"{walk.name}_as_of"]
 
 
 def _stored(walk: NodeWalk, item: Item) -> Value:

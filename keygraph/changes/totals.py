@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from keygraph.changes.counting import Added, NodeValues, StreamTallies
+from keygraph.changes.kept_walks import StreamWalks
 from keygraph.changes.leases import read_leases
 from keygraph.changes.ledger import Ledger, Lineage, Node, replace_ledger
 from keygraph.changes.stream import StreamReader
@@ -28,6 +29,7 @@ from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import combined, stored_value
 from keygraph.tables.totals import listed
+from keygraph.walks.walk import Vertex
 
 _TRIES = 20
 _Change: TypeAlias = "tuple[str, str, Added, Added]"
@@ -44,15 +46,29 @@ class StreamTotals:
         self._late_seconds = late_seconds
         self._tallies = graph.made(StreamTallies)
         self._values = NodeValues(graph, store)
-        self._recent = _RecentChanges(graph, store)
+        self._walks = StreamWalks(graph, store)
+        self._recent = _RecentChanges(graph, store, self._walks)
 
     def fields_of(self, record: RecordType) -> Sequence[Field]:
         """Returns what the stream keeps in nodes of a type."""
-        return tuple(self._tallies.of.get(record, ()))
+        return (*self._tallies.of.get(record, ()), *self._walks.fields_of(record))
 
     async def wrong(self, node: Node, *, fixes: bool) -> dict[Field, Value]:
         """Returns the right value of each field that is wrong, of those that were computed before. With `fixes`, also of
-        the others, and all of them are corrected. Raises StoreError."""
+        the others, and all of them are corrected, but for walks. Raises StoreError."""
+        totals = await self._wrong_totals(node, fixes=fixes) if node[0] in self._tallies.of else {}
+        return totals if fixes else {**totals, **await self._wrong_walks(Vertex(*node))}
+
+    async def _wrong_walks(self, node: Vertex) -> dict[Field, Value]:
+        """Returns what walks find, unless a change of their lists may be under way."""
+        if not await self._walks.wrong(node):
+            return {}
+        await self._recent.start()
+        await asyncio.sleep(self._late_seconds)
+        await self._recent.read_on()
+        return await self._walks.wrong(node, self._recent.touched.get(node, 0))
+
+    async def _wrong_totals(self, node: Node, *, fixes: bool) -> dict[Field, Value]:
         fields = self._tallies.of[node[0]]
         if not fixes and await self._is_plainly_right(node):
             return {}
@@ -145,8 +161,11 @@ class StreamTotals:
 class _RecentChanges:
     """The changes of nodes' lists since the first use."""
 
-    def __init__(self, graph: Graph, store: Store) -> None:
+    def __init__(self, graph: Graph, store: Store, walks: StreamWalks) -> None:
         self._graph = graph
+        self._walks = walks
+        self.touched = dict[Vertex, float]()
+        """The nodes with walks whose lists were changed, and when last."""
         self._store = store
         self._tallies = graph.made(StreamTallies)
         self._reader: StreamReader | None = None
@@ -185,6 +204,7 @@ class _RecentChanges:
             self._finished = self._started
 
     def _add(self, shard: str, record: StreamRecord) -> None:
+        self.touched |= dict.fromkeys(self._walks.touched(record), record.at)
         before, after = (self._tallies.added(item) for item in (record.old, record.new))
         for node in {**before, **after}:
             added = before.get(node, {}), after.get(node, {})

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Write
 from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, ShardPosition
+from keygraph.keys.types import encode
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.keygraph.streamed import (
@@ -285,6 +287,29 @@ async def test_verify_finds_a_wrong_number_and_the_job_corrects_it_while_changes
     await follow(store)
     assert await ledgers(store) == await lists(store)
     assert (await stored(store))[TEAM_0]["size"] == 2
+
+
+async def test_verify_finds_a_kept_walk_that_is_not_what_it_would_find(make_store: MakeStore) -> None:
+    store = await streaming(make_store)
+    await store.send(BatchWrite((of_team("t0"), of_member("t0", "p0", 5))))
+    await follow(store)
+    totals = StreamTotals(graph, store)
+    await store.send(BatchWrite((of_member("t0", "p1", 6),)))
+    assert await totals.wrong(TEAM_0, fixes=False) == {}  # not yet applied
+    await follow(store)
+    field, age = (TEAM_0[0].fields[name] for name in ("best_players", "best_players_as_of"))
+    later = encode(age.type, datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=3))
+    changes = (SetTo(field.attribute, {"total": Decimal(0), "nodes": []}), SetTo(age.attribute, later))
+    await store.send(Write(UpdateItem(graph.table.key_of(of_team("t0")), changes)))
+    wrong = await StreamTotals(graph, store).wrong(TEAM_0, fixes=False)
+    assert {each.name: value["total"] for each, value in wrong.items() if isinstance(value, dict)} == {
+        "best_players": 2
+    }
+    verification = Verification(graph, store, late_totals=StreamTotals(graph, store))
+    await verification.run(lambda items: None)
+    assert "best_players does not match its list" in {kind.what for kind in verification.report.found}
+    await follow(store)
+    assert await StreamTotals(graph, store).wrong(TEAM_0, fixes=False) == {}
 
 
 def test_versions_of_numbers_have_growing_times_whatever_clocks_say() -> None:
