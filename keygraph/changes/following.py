@@ -131,8 +131,10 @@ class StreamWorker:
                     await self._leases.give_back(stream, shard)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
+        # Python 3.11's wait_for forgets that it was canceled if the event comes at the same time.
         with suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await event.wait()
 
     async def _read(self, stream: Stream, lease: ShardLease) -> None:
         """Reads a shard until it ends, is taken by another worker, or this one stops."""

@@ -245,3 +245,16 @@ async def test_a_worker_without_changes_writes_little(make_store: MakeStore) -> 
         await asyncio.sleep(0.5)
         took = asyncio.get_running_loop().time() - began
     assert written <= 4 + took / (QUICK.lease_seconds / 4)
+
+
+async def test_one_that_is_canceled_as_it_is_woken_ends(make_store: MakeStore) -> None:
+    store = await streaming(make_store)
+    worker = StreamWorker(graph, store, StreamCounter(graph, store).apply, "w", QUICK)
+    woken = asyncio.Event()
+    waiting = asyncio.create_task(worker._wait(woken, 60))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    woken.set()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
