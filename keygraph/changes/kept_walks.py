@@ -102,13 +102,13 @@ class StreamWalks:
                 continue
             try:
                 at = node.record.reader(age)(item)
+                if changed > 0 and (at is None or changed + _ROUNDED_SECONDS >= at.timestamp()):
+                    continue
                 [found] = (await self._found(node, item, [walk], at or datetime.now(UTC))).values()
-                is_late = changed > 0 and (at is None or changed + _ROUNDED_SECONDS >= at.timestamp())
-                is_right = is_late or is_same_walk(walk, kept, found)
+                if not is_same_walk(walk, kept, found):
+                    wrong[field] = found
             except CorruptItem:
                 continue  # reported for the node itself
-            if not is_right:
-                wrong[field] = found
         return wrong
 
     def _edges_of(self, item: Item | None) -> Iterable[FollowedEdge]:
