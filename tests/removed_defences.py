@@ -244,7 +244,7 @@ REMOVALS: dict[str, Removal] = {
         "or (False and",
     ),
     "test_what_others_read_differently_is_refused": Removal(
-        f"{_CONNECTIONS}/heads.py", "return NO_SUCH_", "return None and NO_SUCH_"
+        f"{_CONNECTIONS}/heads.py", "return refusals.NO_SUCH_", "return None and refusals.NO_SUCH_"
     ),
     "test_requests_that_wait_are_limited_together": Removal(
         f"{_CONNECTIONS}/gate.py", "return self.held > self.settings.connection_memory", "return False"

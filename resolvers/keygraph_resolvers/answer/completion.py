@@ -45,7 +45,7 @@ from keygraph_resolvers.answer.text import exact_number
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.objects import ListObject, Object
-from keygraph_resolvers.schema import field_kinds
+from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 
 FAILED: Final = object()
@@ -387,20 +387,20 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
     match field.kind:
         case None:
             return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
-        case field_kinds.Stored() if field in selection.restricted:
+        case kinds.Stored() if field in selection.restricted:
             return _restricted_column(field, selection.restricted[field], *_open_column(selection, field))
     take, complete = _open_column(selection, field)
-    return take, _after(field, complete) if isinstance(field.kind, field_kinds.MUTATIONS) else complete
+    return take, _after(field, complete) if isinstance(field.kind, kinds.MUTATIONS) else complete
 
 
 def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
     """Returns functions that complete a field of the graph without access rules."""
-    stored = field.kind.field if isinstance(field.kind, field_kinds.Stored) else None
+    stored = field.kind.field if isinstance(field.kind, kinds.Stored) else None
     if stored is not None and is_leaf_type(field.nullable_type) and not stored.shards:
         return _stored_column(selection, field, stored)
     read = _reader(field)
     complete = _completer(field, field.type, read)
-    is_itself = isinstance(field.kind, field_kinds.FarNode) and field.kind.path.far_end is None
+    is_itself = isinstance(field.kind, kinds.FarNode) and field.kind.path.far_end is None
     if read is not None or is_itself:
         return _objects, complete
     unread = LookupError(f"{field.name} was not read")
@@ -558,9 +558,7 @@ def _written_column(
 def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue | None) -> Complete:
     """Returns a function that completes values of the type, read from sources, or without `read` as they were found."""
     is_nullable = not is_non_null_type(type_)
-    position = Position(
-        field, is_nullable, warns=isinstance(field.kind, field_kinds.TotalCount | field_kinds.Aggregate)
-    )
+    position = Position(field, is_nullable, warns=isinstance(field.kind, kinds.TotalCount | kinds.Aggregate))
     own: Any = type_ if is_nullable else cast(Any, type_).of_type
     if is_list_type(own):
         elements = _completer(field, own.of_type, None)
@@ -575,23 +573,23 @@ def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue |
 def _reader(field: SelectedField) -> ReadValue | None:
     """Returns a function that reads a field of an object; None if the field is in the object's `found`."""
     match field.kind:
-        case field_kinds.Stored(stored):
+        case kinds.Stored(stored):
             return lambda each: each.shown(stored)
-        case field_kinds.GlobalId():
+        case kinds.GlobalId():
             return lambda each: each.id
-        case field_kinds.Cursor():
+        case kinds.Cursor():
             return lambda each: each.cursor
-        case field_kinds.Attribute(name):
+        case kinds.Attribute(name):
             return attrgetter(name)
-        case field_kinds.TotalCount():
+        case kinds.TotalCount():
             return lambda connection: _found(connection.total)
-        case field_kinds.PageInfo():
+        case kinds.PageInfo():
             return lambda connection: _with_page(connection).info
-        case field_kinds.WrittenRecord():
+        case kinds.WrittenRecord():
             return lambda payload: _found(payload.record)
-        case field_kinds.Edges():
+        case kinds.Edges():
             return lambda connection: _with_page(connection).found[field]
-        case field_kinds.Nodes():
+        case kinds.Nodes():
             # Nodes that do not exist are left out.
             return lambda connection: [
                 node for node in _with_page(connection).found[field] if not node.is_missing

@@ -44,28 +44,8 @@ from keygraph_resolvers.plan.plan import Plan, is_consistent
 from keygraph_resolvers.read.aggregates import RequestedAggregate, RequestedValue
 from keygraph_resolvers.read.objects import NodeReader, Object, check_key, copying_reader, end_reader
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema import field_kinds
+from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import kind_of
-from keygraph_resolvers.schema.field_kinds import (
-    CREATED,
-    Aggregate,
-    AggregateValue,
-    Attribute,
-    Called,
-    FarNode,
-    ListOf,
-    NodeAt,
-    NodesAt,
-    OwnNode,
-    PathsBetween,
-    ResultList,
-    Via,
-    WalkedNode,
-    WalkOf,
-    Writes,
-    WritesEach,
-    WrittenRecord,
-)
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.changes import ChangeStep
@@ -104,13 +84,13 @@ def compile_plan(
     root = selections.of(root_type.name, [operation.selection_set])
     steps = _Steps(graph, selections.made, operation)
     lists = [steps.list(each) for each in root.lists]
-    by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
+    by_name = (kinds.NodeByKey, kinds.NodeById, kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
-    written = root.having(*field_kinds.MUTATIONS)
+    written = root.having(*kinds.MUTATIONS)
     writes = [steps.write(each, position) for position, each in enumerate(written)]
-    own = [steps.own(each) for each in root.having(OwnNode)]
-    paths = [steps.paths(each) for each in root.having(PathsBetween)]
-    changes = [steps.changes(each) for each in root.having(field_kinds.ChangesOf)]
+    own = [steps.own(each) for each in root.having(kinds.OwnNode)]
+    paths = [steps.paths(each) for each in root.having(kinds.PathsBetween)]
+    changes = [steps.changes(each) for each in root.having(kinds.ChangesOf)]
     by_field: dict[str, Step] = {
         step.suffix: step for step in (*lists, *named, *own, *paths, *changes, *writes)
     }
@@ -139,14 +119,14 @@ def _tell_alone(selections: Sequence[Selection], steps: _Steps) -> None:
     places = Counter(below for selection in selections for below in selection.inner)
     of_one = [selections[-1]]  # the root
     for selection in of_one:
-        for each in selection.having(field_kinds.NodeByKey, field_kinds.NodeById, NodeAt):
+        for each in selection.having(kinds.NodeByKey, kinds.NodeById, kinds.NodeAt):
             of_one += [below for below in each.below.values() if places[below] == 1]
     fields = {each for selection in of_one for each in selection.fields}
     for walk in steps.walks:
         walk.is_alone = walk.selected in fields and all(read[path] == 1 for path in walk.reads)
 
 
-_OF_A_PAGE = (field_kinds.Edges, field_kinds.Nodes, field_kinds.PageInfo)
+_OF_A_PAGE = (kinds.Edges, kinds.Nodes, kinds.PageInfo)
 """The fields of a connection that need its page."""
 
 
@@ -242,7 +222,7 @@ class _Selections:
             sets = [node.selection_set for node in nodes if node.selection_set]
             below = {type_.name: self.of(type_.name, sets) for type_ in types}
         made = SelectedField(key, nodes, owner, definition, kind, below)
-        if isinstance(kind, ListOf) and len(below) == 1 and not kind.path.is_one:
+        if isinstance(kind, kinds.ListOf) and len(below) == 1 and not kind.path.is_one:
             made.numbers = numbers_of(kind.path, nodes, made.only, _named_by)
         return made
 
@@ -253,7 +233,7 @@ class _Selections:
             return record
         for definition in type_.fields.values():
             kind = kind_of(strawberry_field(definition))
-            if isinstance(kind, FarNode) and not kind.path.members:
+            if isinstance(kind, kinds.FarNode) and not kind.path.members:
                 return kind.path.record
         return None
 
@@ -293,18 +273,20 @@ class _Steps:
         record = selection.record
         if record is None:
             # For an edge of a list of several types, the fields of the item itself depend on its type.
-            return FieldsStep(selection, (), [self._itself(each) for each in selection.having(FarNode)], ())
-        calls = [self._call(record, each) for each in selection.having(Called)]
-        stored = [cast(field_kinds.Stored, each.kind).field for each in selection.having(field_kinds.Stored)]
+            return FieldsStep(
+                selection, (), [self._itself(each) for each in selection.having(kinds.FarNode)], ()
+            )
+        calls = [self._call(record, each) for each in selection.having(kinds.Called)]
+        stored = [cast(kinds.Stored, each.kind).field for each in selection.having(kinds.Stored)]
         spread = [field.name for field in stored if field.shards]
         lists = {each: self.list(each) for each in selection.lists}
-        walks = {each: self.walk(each) for each in selection.having(WalkOf)}
+        walks = {each: self.walk(each) for each in selection.having(kinds.WalkOf)}
         key_ends, item_ends = list[Step](), list[Step]()
         for each in (*selection.key_ends, *selection.item_ends):
             is_by_key = each in selection.key_ends
             if _is_itself(each):
                 continue
-            path = each.kind.path if isinstance(each.kind, FarNode) else None
+            path = each.kind.path if isinstance(each.kind, kinds.FarNode) else None
             copies: Sequence[Copy] = ()
             if path is not None or not is_by_key or selection.needs_item:
                 copies = self._copies_for(record, _end_of(record, each), each, path)
@@ -356,7 +338,7 @@ class _Steps:
 
     def changes(self, selected: SelectedField) -> ChangeStep:
         """The step of a field with the changes of a type's records."""
-        gets = {each: self.get(each.only) for each in selected.only.having(field_kinds.ChangedRecord)}
+        gets = {each: self.get(each.only) for each in selected.only.having(kinds.ChangedRecord)}
         old, new = (
             {each: get for each, get in gets.items() if cast(Any, each.kind).is_old is is_old}
             for is_old in (True, False)
@@ -367,25 +349,25 @@ class _Steps:
         """The step of a mutation; `position` is its position among the operation's mutations."""
         step = WriteStep(selected, position)
         match selected.kind:
-            case Writes() as kind:
+            case kinds.Writes() as kind:
                 step.payloads = [self._payload("", kind, selected.only, step)]
-            case WritesEach(action, record):
-                kind = Writes(action, record)
-                results = selected.only.having(ResultList)
+            case kinds.WritesEach(action, record):
+                kind = kinds.Writes(action, record)
+                results = selected.only.having(kinds.ResultList)
                 step.payloads = [self._payload(each.key, kind, each.only, step) for each in results]
             case _:
                 step.payloads = [
-                    self._payload(f"{results.key}.{each.key}", cast(Writes, each.kind), each.only, step)
-                    for results in selected.only.having(ResultList)
-                    for each in results.only.having(Writes)
+                    self._payload(f"{results.key}.{each.key}", cast(kinds.Writes, each.kind), each.only, step)
+                    for results in selected.only.having(kinds.ResultList)
+                    for each in results.only.having(kinds.Writes)
                 ]
         return step
 
-    def _payload(self, name: str, kind: Writes, selection: Selection, step: WriteStep) -> PayloadStep:
-        if Attribute(CREATED) in (each.kind for each in selection.having(Attribute)):
+    def _payload(self, name: str, kind: kinds.Writes, selection: Selection, step: WriteStep) -> PayloadStep:
+        if kinds.Attribute(kinds.CREATED) in (each.kind for each in selection.having(kinds.Attribute)):
             step.read_before.add(kind)
-        records = [(each, self.get(each.only)) for each in selection.having(WrittenRecord)]
-        ends = [self._end(kind.record, each) for each in selection.having(NodeAt)]
+        records = [(each, self.get(each.only)) for each in selection.having(kinds.WrittenRecord)]
+        ends = [self._end(kind.record, each) for each in selection.having(kinds.NodeAt)]
         return PayloadStep(name, kind, records, ends, weakly(step.is_noted))
 
     def _nodes(self, selected: SelectedField, *, is_copied: bool = False) -> Step:
@@ -399,15 +381,15 @@ class _Steps:
     def _end(self, record: RecordType, selected: SelectedField, copies: Sequence[Copy] = ()) -> Step:
         nodes = partial(self._nodes, selected, is_copied=bool(copies))
         match selected.kind:
-            case FarNode(path) if path.far_end is not None:
+            case kinds.FarNode(path) if path.far_end is not None:
                 end = record.ends[path.far_end]
                 read = self._copying(selected, record, end_reader(record, end), copies)
                 return EndStep(selected, record, end.name, read, nodes(), name="")
-            case NodesAt(end):
+            case kinds.NodesAt(end):
                 step = MembersStep(self._graph, selected, record, end, self._nodes(selected))
                 self.members.append(step)
                 return step
-            case NodeAt(end):
+            case kinds.NodeAt(end):
                 read = self._copying(selected, record, self._checked(record, end), copies)
                 return EndStep(selected, record, end.name, read, nodes(), name=selected.key)
         raise LookupError(f"{selected.name} is no end")
@@ -438,7 +420,7 @@ class _Steps:
     def _copying(
         self, selected: SelectedField, record: RecordType, read: NodeReader, copies: Sequence[Copy]
     ) -> NodeReader:
-        has_methods = any(below.having(Called) for below in selected.below.values())
+        has_methods = any(below.having(kinds.Called) for below in selected.below.values())
         return copying_reader(self._graph, record, read, copies, has_methods=has_methods)
 
     def _checked(self, record: RecordType, end: End) -> NodeReader:
@@ -454,7 +436,7 @@ class _Steps:
         return read_checked
 
     def _call(self, record: RecordType, selected: SelectedField) -> CallMethod:
-        called = cast(Called, selected.kind)
+        called = cast(kinds.Called, selected.kind)
         return CallMethod(selected, record, called, self._nodes(selected) if called.method.nodes else None)
 
     def list(self, selected: SelectedField) -> ListStep:
@@ -472,7 +454,7 @@ class _Steps:
     # --- Walks --------------------------------------------------------------------------------------------
 
     def walk(self, selected: SelectedField) -> NodeWalkStep:
-        walk, below = cast(WalkOf, selected.kind).walk, selected.only
+        walk, below = cast(kinds.WalkOf, selected.kind).walk, selected.only
         edges, nodes, infos = map(below.having, _OF_A_PAGE)
         page = None
         if edges or nodes or infos:
@@ -481,7 +463,7 @@ class _Steps:
             selected,
             walk,
             page,
-            has_total=bool(below.having(field_kinds.TotalCount)),
+            has_total=bool(below.having(kinds.TotalCount)),
             looks_ahead=any(look.name == "hasNextPage" for info in infos for look in info.only.fields),
             is_consistent=self._is_consistent,
         )
@@ -491,7 +473,7 @@ class _Steps:
 
     def paths(self, selected: SelectedField) -> PathsStep:
         """The step of a root field that finds how nodes are connected."""
-        nodes, edges = map(selected.only.having, (field_kinds.PathNodes, field_kinds.PathEdges))
+        nodes, edges = map(selected.only.having, (kinds.PathNodes, kinds.PathEdges))
         page = self._walk_page(edges, nodes)
         step = PathsStep(selected, self._graph.followed, page, is_consistent=self._is_consistent)
         self.walks.append(step)
@@ -503,9 +485,9 @@ class _Steps:
                 edge,
                 [
                     (each, self._walked(each))
-                    for each in edge.only.having(WalkedNode, field_kinds.PathEdgeNode)
+                    for each in edge.only.having(kinds.WalkedNode, kinds.PathEdgeNode)
                 ],
-                [self._edges(each) for each in edge.only.having(Via)],
+                [self._edges(each) for each in edge.only.having(kinds.Via)],
             )
             for edge in edges
         ]
@@ -516,7 +498,7 @@ class _Steps:
         return _by_type(self._gets_of(selected))
 
     def _edges(self, selected: SelectedField) -> EdgesStep:
-        paths = cast(Via, selected.kind).paths
+        paths = cast(kinds.Via, selected.kind).paths
         below = {path: selected.below[f"{connection_prefix(path)}Edge"] for path in paths}
         return EdgesStep(
             selected,
@@ -553,7 +535,7 @@ class _Steps:
                 None,
                 copying,
             )
-        has_total = any(each not in selected.numbers for each in below.having(field_kinds.TotalCount))
+        has_total = any(each not in selected.numbers for each in below.having(kinds.TotalCount))
         step = self._list_step(selected, page, has_total=has_total, looks=looks)
         step.aggregates = self._aggregates(below, selected.numbers)
         return step
@@ -563,10 +545,10 @@ class _Steps:
     ) -> Sequence[RequestedAggregate]:
         """Returns the requested aggregates of a connection, except those that its owner's numbers answer."""
         found = []
-        for each in below.having(Aggregate):
+        for each in below.having(kinds.Aggregate):
             if any(value in numbers for value in each.only.fields):
                 continue
-            kind = cast(Aggregate, each.kind)
+            kind = cast(kinds.Aggregate, each.kind)
             named = [name for value in each.only.fields for name in _aggregated(value, kind.fields)]
             needed = frozenset(kind.fields[name].source for name in named if name in kind.fields)
             if kind.record.access is not None:
@@ -599,18 +581,22 @@ def _by_type(steps: Mapping[str, Step]) -> Step:
 
 def _is_itself(selected: SelectedField) -> bool:
     """Whether the field of an edge is the edge's own item."""
-    return isinstance(selected.kind, FarNode) and selected.kind.path.far_end is None
+    return isinstance(selected.kind, kinds.FarNode) and selected.kind.path.far_end is None
 
 
 def _end_of(record: RecordType, selected: SelectedField) -> End:
     """The end of a field that is the node there."""
     kind = selected.kind
-    return kind.end if isinstance(kind, NodeAt) else record.ends[cast(FarNode, kind).path.far_end or ""]
+    return (
+        kind.end
+        if isinstance(kind, kinds.NodeAt)
+        else record.ends[cast(kinds.FarNode, kind).path.far_end or ""]
+    )
 
 
 def _path_of(selected: SelectedField) -> AccessPath:
     """The path of a field that is a list or an only neighbor."""
-    return cast(ListOf, selected.kind).path
+    return cast(kinds.ListOf, selected.kind).path
 
 
 def _of_items(
@@ -619,7 +605,7 @@ def _of_items(
     """Returns the selections of a list's items: those of its edges, and of its nodes if these are the items."""
     found = [*edges]
     if path.far_end is None:
-        far = [node for edge in edges for node in edge.having(FarNode)]
+        far = [node for edge in edges for node in edge.having(kinds.FarNode)]
         found += [below for each in (*nodes, *far) for below in each.below.values()]
     return found
 
@@ -649,11 +635,11 @@ def _values_of(selection: Selection, fields: Mapping[str, AggregateField]) -> li
             [value for below in each.below.values() for value in _values_of(below, fields)],
         )
         for each in selection.fields
-        if isinstance(each.kind, AggregateValue)
+        if isinstance(each.kind, kinds.AggregateValue)
     ]
 
 
-def _named_by(selected: SelectedField, kind: Aggregate) -> list[str]:
+def _named_by(selected: SelectedField, kind: kinds.Aggregate) -> list[str]:
     """The fields of items that a value of an aggregate uses."""
     return [kind.fields[name].source for name in _aggregated(selected, kind.fields)]
 

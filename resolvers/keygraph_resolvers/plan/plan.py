@@ -18,21 +18,8 @@ from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import CONSISTENT
-from keygraph_resolvers.schema.field_kinds import (
-    Called,
-    ChangesOf,
-    Edges,
-    FarNode,
-    NodeAt,
-    NodeById,
-    NodeByKey,
-    Nodes,
-    NodesByIds,
-    OwnNode,
-    WalkedNode,
-    WrittenRecord,
-)
 from keygraph_resolvers.steps.call import CallOwn
 from keygraph_resolvers.steps.ends import MembersStep
 from keygraph_resolvers.steps.gather import Gather
@@ -126,7 +113,7 @@ class Plan:
     @cached_property
     def changing(self) -> list[RecordType]:
         """The types whose changes it listens to."""
-        return [each.kind.record for each in self.root.fields if isinstance(each.kind, ChangesOf)]
+        return [each.kind.record for each in self.root.fields if isinstance(each.kind, kinds.ChangesOf)]
 
     # --- What it needs of items ---------------------------------------------------------------------------
 
@@ -211,9 +198,17 @@ class Plan:
             each
             for selection in self.selections
             for each in selection.having(
-                NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds, OwnNode, WalkedNode, WrittenRecord
+                kinds.NodeAt,
+                kinds.FarNode,
+                kinds.Called,
+                kinds.NodeByKey,
+                kinds.NodeById,
+                kinds.NodesByIds,
+                kinds.OwnNode,
+                kinds.WalkedNode,
+                kinds.WrittenRecord,
             )
-            if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
+            if not isinstance(each.kind, kinds.FarNode) or each.kind.path.far_end is not None
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}
         nodes.update(record for record in self.changing if record.is_mirrored)
@@ -238,7 +233,7 @@ def field_at(plan: Plan, place: str) -> str | None:
 def _with_places(selection: Selection) -> Iterator[SelectedField]:
     """The fields whose keys are part of places. Those of a connection's page are in between."""
     for each in selection.fields:
-        if isinstance(each.kind, Edges | Nodes | FarNode):
+        if isinstance(each.kind, kinds.Edges | kinds.Nodes | kinds.FarNode):
             for below in each.below.values():
                 yield from _with_places(below)
         else:

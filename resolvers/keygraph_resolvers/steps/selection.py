@@ -31,17 +31,7 @@ from keygraph.model.permissions import is_decided_by_key
 from keygraph.model.records import RecordType
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.field_kinds import (
-    Called,
-    FarNode,
-    FieldKind,
-    ListOf,
-    NodeAt,
-    Nodes,
-    OwnNode,
-    Stored,
-    WalkOf,
-)
+from keygraph_resolvers.schema import field_kinds as kinds
 
 ResultT = TypeVar("ResultT")
 
@@ -57,7 +47,7 @@ class SelectedField:
     owner: GraphQLObjectType
     definition: GraphQLField | None
     """None for `__typename`."""
-    kind: FieldKind | None
+    kind: kinds.FieldKind | None
     """None for fields that the graph does not answer: `__typename`, and an application's own fields of the root."""
     below: Mapping[str, Selection]
     """The selections on the objects that it returns, by their types."""
@@ -135,15 +125,15 @@ class SelectedField:
     def model_name(self) -> str | None:
         """Its name in the model; None for fields that the model does not name."""
         match self.kind:
-            case Stored(stored):
+            case kinds.Stored(stored):
                 return stored.name
-            case NodeAt(end):
+            case kinds.NodeAt(end):
                 return end.name
-            case Called(method):
+            case kinds.Called(method):
                 return method.name
-            case ListOf(path) if path.owner is not None:
+            case kinds.ListOf(path) if path.owner is not None:
                 return path.name
-            case WalkOf(walk):
+            case kinds.WalkOf(walk):
                 return walk.name
         return None
 
@@ -154,15 +144,15 @@ class SelectedField:
     def is_type_unknown(self) -> bool:
         """Whether the key of a node that it returns may not determine the node's type."""
         match self.kind:
-            case NodeAt(end):
+            case kinds.NodeAt(end):
                 return end.is_ambiguous
-            case FarNode(path) if path.far_end is not None:
+            case kinds.FarNode(path) if path.far_end is not None:
                 return path.record.ends[path.far_end].is_ambiguous
-            case Called(method):
+            case kinds.Called(method):
                 return len(method.nodes) > 1
-            case OwnNode(records):
+            case kinds.OwnNode(records):
                 return len(records) > 1
-            case Nodes():
+            case kinds.Nodes():
                 return len(self.below) > 1
         return False
 
@@ -190,9 +180,9 @@ class Selection:
     copied: set[str] = field(default_factory=set)
     """The copies in the item that answer for nodes at its ends."""
 
-    def having(self, *kinds: type[Any]) -> tuple[SelectedField, ...]:
+    def having(self, *wanted: type[Any]) -> tuple[SelectedField, ...]:
         """Returns the fields with one of these kinds."""
-        return tuple(each for each in self.fields if isinstance(each.kind, kinds))
+        return tuple(each for each in self.fields if isinstance(each.kind, wanted))
 
     @cached_property
     def restricted(self) -> Mapping[SelectedField, str]:
@@ -203,7 +193,7 @@ class Selection:
 
     def waits(self, selected: SelectedField) -> bool:
         """Returns whether only the object's item has the field, or may show who may read it."""
-        if isinstance(selected.kind, WalkOf) and selected.kind.walk.options.is_kept:
+        if isinstance(selected.kind, kinds.WalkOf) and selected.kind.walk.options.is_kept:
             return True
         name = self.restricted.get(selected)
         return name is not None and self.record is not None and not is_decided_by_key(self.record, name)
@@ -211,22 +201,22 @@ class Selection:
     @cached_property
     def lists(self) -> tuple[SelectedField, ...]:
         """The fields that are read by the object's key, or when its item shows who may read them."""
-        return self.having(ListOf)
+        return self.having(kinds.ListOf)
 
     @cached_property
     def key_ends(self) -> tuple[SelectedField, ...]:
         """The nodes whose keys are in the object's own key."""
         return tuple(
             each
-            for each in self.having(NodeAt, FarNode)
-            if not isinstance(each.kind, NodeAt) or self._is_in_key(each.kind.end.name)
+            for each in self.having(kinds.NodeAt, kinds.FarNode)
+            if not isinstance(each.kind, kinds.NodeAt) or self._is_in_key(each.kind.end.name)
             if not self.waits(each)
         )
 
     @cached_property
     def item_ends(self) -> tuple[SelectedField, ...]:
         """The nodes whose keys are in the item."""
-        return tuple(each for each in self.having(NodeAt) if each not in self.key_ends)
+        return tuple(each for each in self.having(kinds.NodeAt) if each not in self.key_ends)
 
     @cached_property
     def needs_item(self) -> bool:
@@ -243,11 +233,11 @@ class Selection:
         if self.waits(selected) or selected.numbers:
             return False
         match selected.kind:
-            case Stored(stored):
+            case kinds.Stored(stored):
                 return self._is_in_key(stored.name) or stored.name in names
-            case NodeAt(end):
+            case kinds.NodeAt(end):
                 return self._is_in_key(end.name)
-            case Called(method):
+            case kinds.Called(method):
                 needs = method.needs
                 return needs is not None and all(self._is_in_key(each) or each in names for each in needs)
         return True
@@ -261,15 +251,15 @@ class Selection:
         names = set()
         for each in self.fields:
             match each.kind:
-                case Stored(stored):
+                case kinds.Stored(stored):
                     names.add(stored.name)
-                case NodeAt(end):
+                case kinds.NodeAt(end):
                     names.add(end.name)
-                case FarNode(path) if path.far_end is not None:
+                case kinds.FarNode(path) if path.far_end is not None:
                     names.add(path.far_end)
-                case Called(method):
+                case kinds.Called(method):
                     names.add(method.name)
-                case WalkOf(walk) if walk.options.is_kept:
+                case kinds.WalkOf(walk) if walk.options.is_kept:
                     names.add(walk.name)
             names |= {number.name for number in each.numbers.values()}
         if self.record is not None and self.record.access is not None:

@@ -12,18 +12,8 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from keygraph.chunks import is_mostly_framing
-from keygraph_server.connections import BEGAN, BEGINS, STREAMS
+from keygraph_server.connections import BEGAN, BEGINS, STREAMS, refusals
 from keygraph_server.connections.gate import ConnectionGate, network_of, unmapped
-from keygraph_server.connections.refusals import (
-    NO_TUNNEL,
-    NOT_HTTP,
-    TOO_MANY_CONNECTIONS,
-    TOO_MANY_WAITING,
-    TOO_SLOW,
-    ConnectionRefusal,
-    head_too_large,
-    too_many_fields,
-)
 from keygraph_server.connections.system import PROGRESS, Unsent, has_ended, is_gone, write_now
 from keygraph_server.uvicorn_internals import FlowControl
 
@@ -137,7 +127,7 @@ class GuardedConnection(asyncio.Protocol):
         self._is_cut_off = False
         self._is_half_closed = False
         self._is_stopping = False
-        self._refusal: ConnectionRefusal | None = None
+        self._refusal: refusals.ConnectionRefusal | None = None
         self._is_first = True
         """Whether no request has been read yet."""
 
@@ -189,7 +179,7 @@ class GuardedConnection(asyncio.Protocol):
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED
             self.gate.closed["too many connections, all busy"] += 1
-            self.transport.write(self.gate.refusal(TOO_MANY_CONNECTIONS))
+            self.transport.write(self.gate.refusal(refusals.TOO_MANY_CONNECTIONS))
             self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -212,7 +202,7 @@ class GuardedConnection(asyncio.Protocol):
         self.gate.hold(self, self.held + len(rest) - len(before))
         if rest and self.gate.is_full:
             self._keep_rest(b"")
-            self.refuse(TOO_MANY_WAITING)
+            self.refuse(refusals.TOO_MANY_WAITING)
 
     def _read_rest(self, *, is_last: bool = False) -> None:
         rest = self._rest
@@ -247,11 +237,11 @@ class GuardedConnection(asyncio.Protocol):
     def _check_size(self) -> None:
         limit = self.gate.settings.max_head_bytes
         if self.reading is HEAD and self.received > limit:
-            self.refuse(head_too_large(limit))
+            self.refuse(refusals.head_too_large(limit))
         elif self.reading is BODY:
             body = self.bodies[-1]
             if is_mostly_framing(body, self._chunks, self.received - body, limit):
-                self.refuse(NOT_HTTP)
+                self.refuse(refusals.NOT_HTTP)
 
     def eof_received(self) -> bool:
         """Keeps the connection open while answers are due: the client may have closed only its own direction."""
@@ -314,11 +304,11 @@ class GuardedConnection(asyncio.Protocol):
 
     def head_problem(
         self, method: bytes, target: bytes, version: str, fields: Sequence[tuple[bytes, bytes]], waiting: int
-    ) -> ConnectionRefusal | None:
+    ) -> refusals.ConnectionRefusal | None:
         """Why a request is refused before its body; None if it is not. `waiting` requests of the connection wait."""
         settings = self.gate.settings
         if len(fields) > settings.max_head_fields:
-            return too_many_fields(settings.max_head_fields)
+            return refusals.too_many_fields(settings.max_head_fields)
         # For most requests, the bytes since the head began are fewer than the limit. Of others behind one, none count.
         if not 0 < self.received <= settings.max_head_bytes:
             size = len(method) + len(target) + len("  HTTP/1.1\r\n\r\n")
@@ -326,11 +316,13 @@ class GuardedConnection(asyncio.Protocol):
                 size + sum(len(name) + len(value) + len(": \r\n") for name, value in fields)
                 > settings.max_head_bytes
             ):
-                return head_too_large(settings.max_head_bytes)
+                return refusals.head_too_large(settings.max_head_bytes)
         if method == b"CONNECT":
-            return NO_TUNNEL
+            return refusals.NO_TUNNEL
         is_too_many = waiting > settings.max_pipelined or (waiting and self.gate.is_full)
-        return self.gate.heads.problem(target, version, fields) or (TOO_MANY_WAITING if is_too_many else None)
+        return self.gate.heads.problem(target, version, fields) or (
+            refusals.TOO_MANY_WAITING if is_too_many else None
+        )
 
     def may_read(self) -> bool:
         """Whether more bytes of the client may be read."""
@@ -386,7 +378,7 @@ class GuardedConnection(asyncio.Protocol):
                 self._ask_whether_gone()
         self.settle()
 
-    def refuse(self, refusal: ConnectionRefusal) -> None:
+    def refuse(self, refusal: refusals.ConnectionRefusal) -> None:
         """Refuses the request that is being read, after the answers that are due, and ends the connection."""
         self.gate.closed[f"answered {refusal.status.value}"] += 1
         if self.reading is BODY:
@@ -433,13 +425,13 @@ class GuardedConnection(asyncio.Protocol):
             if self.received - self._received_then >= PROGRESS:
                 self._received_then, self._since = self.received, now
             elif seconds > settings.body_timeout:
-                self.refuse(TOO_SLOW)
+                self.refuse(refusals.TOO_SLOW)
         elif not self.bodies and not self._unsent.count and seconds > _ENDING_SECONDS:
             self.transport.close()
 
     def _give_up_waiting(self) -> None:
         if self.received or self.bodies:
-            self.refuse(TOO_SLOW)
+            self.refuse(refusals.TOO_SLOW)
         else:
             # A browser that connects in advance would take an answer for that to its first request.
             self.transport.close()

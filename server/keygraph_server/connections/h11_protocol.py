@@ -10,14 +10,8 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keygraph.errors import without_frames
+from keygraph_server.connections import refusals
 from keygraph_server.connections.guarded import BODY, DISCARDED, HEAD, NOTHING, GuardedConnection
-from keygraph_server.connections.refusals import (
-    NO_SUCH_CODING,
-    NOT_HTTP,
-    TOO_MANY_WAITING,
-    ConnectionRefusal,
-    head_too_large,
-)
 
 _ODD = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]|[\0-\x08\v\f\x0e-\x1f\x7f]")
 """Line ends of one character, lines that continue others, and control characters. h11 takes them, and others do not."""
@@ -47,7 +41,7 @@ class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `c
         if waiting != before:
             self.gate.hold(self, self.held + waiting - before)
             if self.reading is not DISCARDED and self.gate.is_full:
-                self.refuse(TOO_MANY_WAITING)
+                self.refuse(refusals.TOO_MANY_WAITING)
 
     def has_requests_waiting(self) -> bool:
         return self.reading is not BODY and bool(self.bodies) and bool(self.conn.trailing_data[0])
@@ -81,13 +75,13 @@ class _Events(h11.Connection):
             without_frames(error)  # one of them references the error
             match error.error_status_hint:
                 case 431:
-                    return self._refuse(head_too_large(self._settings.max_head_bytes))
+                    return self._refuse(refusals.head_too_large(self._settings.max_head_bytes))
                 case 501:
-                    return self._refuse(NO_SUCH_CODING)
-            return self._refuse(NOT_HTTP)
+                    return self._refuse(refusals.NO_SUCH_CODING)
+            return self._refuse(refusals.NOT_HTTP)
         is_of_lines = isinstance(event, h11.Request | h11.EndOfMessage)  # a head, or trailers
         if is_of_lines and _ODD.search(before, 0, len(before) - len(self.trailing_data[0])):
-            return self._refuse(NOT_HTTP)
+            return self._refuse(refusals.NOT_HTTP)
         if isinstance(event, h11.Data):
             connection.body_received(len(event.data))
         elif isinstance(event, h11.EndOfMessage):
@@ -106,6 +100,6 @@ class _Events(h11.Connection):
             connection.begin(HEAD)
         return event
 
-    def _refuse(self, refusal: ConnectionRefusal) -> Any:
+    def _refuse(self, refusal: refusals.ConnectionRefusal) -> Any:
         self._connection.refuse(refusal)
         return h11.NEED_DATA

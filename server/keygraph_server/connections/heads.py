@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from keygraph_server.connections.refusals import (
-    BAD_HOST,
-    NO_SUCH_CODING,
-    NO_SUCH_EXPECTATION,
-    NOT_HTTP,
-    ConnectionRefusal,
-    not_answered,
-)
+from keygraph_server.connections import refusals
 
 _HOST = re.compile(r"([a-z0-9_.-]{1,255}|\[[0-9a-f:.]{2,45}\])(:[0-9]{0,5})?", re.IGNORECASE)
 
@@ -28,12 +21,12 @@ class HeadRules:
 
     def problem(
         self, target: bytes, version: str, headers: Sequence[tuple[bytes, bytes]]
-    ) -> ConnectionRefusal | None:
+    ) -> refusals.ConnectionRefusal | None:
         """Why a request is refused; None if it is not. The names in its headers are in lower case."""
         names = [name for name, _ in headers]
         hosts = names.count(b"host")
         if version not in ("1.0", "1.1") or hosts > 1 or (hosts == 0 and version != "1.0"):
-            return NOT_HTTP  # RFC 9112, 2.3 and 3.2
+            return refusals.NOT_HTTP  # RFC 9112, 2.3 and 3.2
         if hosts:
             host = headers[names.index(b"host")][1]
             if host != self._accepted:
@@ -42,24 +35,24 @@ class HeadRules:
                     return refusal
                 self._accepted = host
             if not target.startswith(b"/") and target != b"*" and _authority(target) != host:
-                return BAD_HOST  # RFC 9112, 3.2.2
+                return refusals.BAD_HOST  # RFC 9112, 3.2.2
         if b"transfer-encoding" in names:
             if version == "1.0" or b"content-length" in names:
-                return NOT_HTTP  # RFC 9112, 6.1
+                return refusals.NOT_HTTP  # RFC 9112, 6.1
             if _values(headers, b"transfer-encoding") != [b"chunked"]:
-                return NO_SUCH_CODING
+                return refusals.NO_SUCH_CODING
         if b"expect" in names and _values(headers, b"expect") != [b"100-continue"]:
-            return NO_SUCH_EXPECTATION
+            return refusals.NO_SUCH_EXPECTATION
         return None
 
-    def _problem_of_host(self, host: bytes) -> ConnectionRefusal | None:
+    def _problem_of_host(self, host: bytes) -> refusals.ConnectionRefusal | None:
         found = _HOST.fullmatch(host.decode("latin-1").strip(" \t"))
         if found is None or int((found[2] or ":")[1:] or 0) > 65535:
-            return BAD_HOST
+            return refusals.BAD_HOST
         name = found[1].removesuffix(".")
         if self._answered is None or self._answered.fullmatch(name):
             return None
-        return not_answered(name)
+        return refusals.not_answered(name)
 
 
 def _pattern(host: str) -> str:
