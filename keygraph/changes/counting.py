@@ -201,8 +201,7 @@ class StreamCounter:
         """Returns the values with some changes."""
         values = dict(ledger.values)
         for each in self._tallies.of[node[0]]:
-            nothing = combined(each, ())
-            several = [values.get(each.name, nothing)]
+            several = [ledger.value_of(each)]
             for _, before, after in changes:
                 several += [negated(before[each])] if each in before else []
                 several += [after[each]] if each in after else []
@@ -299,7 +298,7 @@ class NodeValues:
             changes = list[AttributeChange]()
             conditions = [self._presence.is_there(record)]
             for each in self._tallies.of[record]:
-                value, age = ledger.values.get(each.name, combined(each, ())), age_of(record, each)
+                value, age = ledger.value_of(each), age_of(record, each)
                 stored, at = stored_value(each, item), _time(record, age, item)
                 # One that was too large has its time.
                 if (stored is None and at is None and not is_new) or (at is not None and at > ledger.at):

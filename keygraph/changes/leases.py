@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from keygraph.changes.ledger import is_unwritten
+from keygraph.changes.ledger import is_position, is_unwritten, is_whole
 from keygraph.changes.stream import readable
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.conditions import And, Eq
@@ -71,7 +71,7 @@ def _lease(shard: str, note: Item | None) -> ShardLease:
             "counter": Decimal() as counter,
             "after": str(after),
             "finished": bool(is_finished),
-        } if counter > 0:
+        } if counter > 0 and is_whole(counter) and (not after or is_position(after)):
             return ShardLease(shard, owner, int(counter), after, is_finished)
     return ShardLease(shard, foreign=note)
 

@@ -29,16 +29,21 @@ from keygraph.dynamo.streams import DescribeStream, StreamShard
 from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed
 from keygraph.graph import Graph
+from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.names import NOTE
-from keygraph.resolve.derived import is_storable
+from keygraph.resolve.derived import combined, is_storable
 from keygraph.writing.sending.idempotency import note_key
 
 Node: TypeAlias = "tuple[RecordType, Texts]"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DESCRIBED_SECONDS = 60.0
 """How long a description of the stream is used, unless it lacks a shard."""
+_MOST = 25 * 10**16
+"""More than a note can have been written. In microseconds since 1970, the year 9892."""
+_MOST_DIGITS = 1000
+"""More than a sum of all items of a table can have."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,23 @@ class Ledger:
                 "values": dict(values),
                 "read": dict(read),
                 "microseconds": Decimal() as microseconds,
-            } if version > 0 and all(isinstance(each, str) for each in read.values()):
-                with suppress(ArithmeticError):  # a text that is no number
+            } if (
+                version > 0
+                and is_whole(version)
+                and is_whole(microseconds)
+                and all(map(is_position, read.values()))
+            ):
+                with suppress(ArithmeticError, ValueError):  # a text that is no number
                     exact = {name: _exact(each) for name, each in values.items()}
                     return cls(int(version), exact, cast(Mapping[str, str], read), int(microseconds))
         return cls(foreign=note)
+
+    def value_of(self, field: Field) -> Value:
+        """Returns the value of a field: that of an empty list if there is none, or one that such a field does not have."""
+        nothing = combined(field, ())
+        value = self.values.get(field.name, nothing)
+        is_map = isinstance(value, dict) and isinstance(nothing, dict) and value.keys() == nothing.keys()
+        return value if is_map or type(value) is type(nothing) is Decimal else nothing
 
     @property
     def at(self) -> datetime:
@@ -83,6 +100,16 @@ class Ledger:
         return Ledger(self.version + 1, values, read, steps * step)
 
 
+def is_whole(number: Decimal) -> bool:
+    """Returns whether a number counts writes or microseconds: that of another program need not."""
+    return 0 <= number < _MOST and number % 1 == 0
+
+
+def is_position(value: Value) -> bool:
+    """Returns whether a value is a position in a shard."""
+    return isinstance(value, str) and value.isascii() and value.isdigit()
+
+
 def _as_kept(value: Value) -> Value:
     """Returns a value as a note has it: a number that DynamoDB cannot hold as text, so that later changes find it."""
     if isinstance(value, dict):
@@ -92,8 +119,15 @@ def _as_kept(value: Value) -> Value:
 
 def _exact(value: Value) -> Value:
     if isinstance(value, dict):
-        return {name: _exact(each) for name, each in value.items()}
-    return Decimal(value) if isinstance(value, str) else value
+        return {name: _exact_number(each) for name, each in value.items()}
+    return _exact_number(value)
+
+
+def _exact_number(value: Value) -> Decimal:
+    exact = Decimal(value) if isinstance(value, str) else value
+    if not isinstance(exact, Decimal) or not exact.is_finite() or abs(exact.adjusted()) > _MOST_DIGITS:
+        raise ValueError("not a number that a sum can be")
+    return exact
 
 
 def ledger_key(graph: Graph, node: Node) -> Key:

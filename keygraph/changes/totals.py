@@ -79,14 +79,11 @@ class StreamTotals:
             right = await self._right(node, ledger)
             stored = {each: None if item is None else stored_value(each, item) for each in fields}
             known = {each for each in fields if fixes or stored[each] is not None}
-            is_outdated = item is not None and any(
-                stored[each] != ledger.values.get(each.name, combined(each, ())) for each in known
-            )
+            is_outdated = item is not None and any(stored[each] != ledger.value_of(each) for each in known)
             found = {
                 each: right[each]
                 for each in known
-                if ledger.values.get(each.name, combined(each, ())) != right[each]
-                or (item is not None and stored[each] != right[each])
+                if ledger.value_of(each) != right[each] or (item is not None and stored[each] != right[each])
             }
             if not found and not is_outdated:
                 return {}
@@ -104,8 +101,7 @@ class StreamTotals:
         """Returns whether a node and its ledger have these values. Raises StoreError."""
         ledger, item = await self._there(node)
         return ledger.version > 0 and all(
-            ledger.values.get(each.name, combined(each, ())) == value
-            and (item is None or stored_value(each, item) == value)
+            ledger.value_of(each) == value and (item is None or stored_value(each, item) == value)
             for each, value in right.items()
         )
 
@@ -121,8 +117,7 @@ class StreamTotals:
             for _, of, value in page:
                 totals[of] = combined(of, [totals[of], value])
         return all(
-            value == ledger.values.get(each.name, combined(each, ()))
-            and (item is None or stored_value(each, item) in (None, value))
+            value == ledger.value_of(each) and (item is None or stored_value(each, item) in (None, value))
             for each, value in totals.items()
         )
 

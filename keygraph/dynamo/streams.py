@@ -13,6 +13,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Request
 from keygraph.dynamo.table import Key
 from keygraph.dynamo.value import value
+from keygraph.errors import Unavailable
 
 
 @value(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class ReadRecords(Request[RecordPage]):
 
 
 def in_order(shards: Iterable[StreamShard]) -> tuple[StreamShard, ...]:
-    """Returns the shards with parents before their children."""
+    """Returns the shards with parents before their children. Raises Unavailable if one comes before itself."""
     by_name = {each.name: each for each in shards}
     ordered: dict[str, StreamShard] = {}
     for each in by_name.values():
@@ -112,5 +113,7 @@ def in_order(shards: Iterable[StreamShard]) -> tuple[StreamShard, ...]:
         while name in by_name and name not in ordered and name not in line:
             line.append(name)
             name = by_name[name].parent or ""
+        if name in line:
+            raise Unavailable("the shards of the stream are not those of DynamoDB")
         ordered.update((name, by_name[name]) for name in reversed(line))
     return tuple(ordered.values())

@@ -31,6 +31,8 @@ SECONDS = 30
 """How long a mark is valid; what takes longer sets it again."""
 SECONDS_OF_CHANGE = 5
 """How long the first mark is valid if the node is changed, which takes a search and one transaction."""
+_LONGEST_SECONDS = 10 * SECONDS
+_DIGITS = 20
 UNMARKED: Condition = Not(Exists(_PATH))
 
 
@@ -43,8 +45,14 @@ def is_marked(item: Item | None) -> bool:
     return item is not None and MARK in item
 
 
-def token_of(item: Item) -> str:
-    return str(item[MARK]).partition("#")[0] + "#"
+def continued(item: Item) -> tuple[str, Condition]:
+    """Returns the token of the delete that has marked an item, and the condition that the mark is there. The mark of
+    another program has no token, and gets a new one."""
+    mark = item[MARK]
+    if isinstance(mark, str) and "#" in mark:
+        token = mark.partition("#")[0] + "#"
+        return token, has_mark(token)
+    return new_token(), Eq(_PATH, mark)
 
 
 def set_mark(token: str, seconds: int = SECONDS) -> AttributeChange:
@@ -62,10 +70,15 @@ def removal(key: Key, token: str) -> UpdateItem:
 
 def removal_of_old(key: Key, item: Item) -> UpdateItem | None:
     """Returns the update that removes an item's mark; None if the mark is still valid."""
-    mark = str(item[MARK])
-    until = mark.partition("#")[2]
-    is_old = not until.isdigit() or int(until) < time.time()
-    return UpdateItem(key, (Remove(_PATH),), Eq(_PATH, item[MARK])) if is_old else None
+    until = str(item[MARK]).partition("#")[2]
+    is_valid = until.isdecimal() and len(until) < _DIGITS and _is_valid(int(until))
+    return None if is_valid else UpdateItem(key, (Remove(_PATH),), Eq(_PATH, item[MARK]))
+
+
+def _is_valid(until: float | Decimal) -> bool:
+    """Returns whether a mark is valid. None is for longer, but those of another program, and of clocks that are wrong."""
+    now = time.time()
+    return now <= until < now + _LONGEST_SECONDS
 
 
 CLEARED: AttributeChange = Remove(_PATH)
@@ -130,4 +143,4 @@ def copying_mark(item: Item) -> CopyingMark:
 
 def is_left(item: Item) -> bool:
     """Returns whether nobody has written copies of a marked node for a while."""
-    return copying_mark(item).until < time.time()
+    return not _is_valid(copying_mark(item).until)

@@ -242,6 +242,14 @@ async def test_a_sum_that_is_too_large_for_a_while_is_right_again_after_it(make_
     assert Ledger.of(note).values == large
 
 
+def test_a_value_that_a_field_does_not_have_is_as_none() -> None:
+    """The field may have been an average before, or another program has stored it."""
+    size, mean = (TEAM_0[0].fields[name] for name in ("size", "mean"))
+    ledger = Ledger(1, {"size": {"count": Decimal(1)}, "mean": Decimal(1)})
+    assert ledger.value_of(size) == 0
+    assert ledger.value_of(mean) == {"count": 0, "sum": 0}
+
+
 async def test_an_item_that_fits_no_type_and_one_on_which_the_model_fails_are_named_and_skipped(
     make_store: MakeStore, caplog: pytest.LogCaptureFixture
 ) -> None:

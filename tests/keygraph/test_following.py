@@ -20,7 +20,7 @@ from keygraph.errors import Unavailable, WriteRefused
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.repair import Repairs
 from keygraph.tables.verify import Verification
-from keygraph.writing.marks import COPYING, MARK, token_of
+from keygraph.writing.marks import COPYING, MARK, continued
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
@@ -264,7 +264,7 @@ class Cut(PassingStore):
 async def let_marks_expire(people: People) -> None:
     for item in await people.items():
         old = [SetTo((COPYING, "until"), Decimal(0))] if COPYING in item else []
-        old += [SetTo((MARK,), token_of(item) + "0")] if MARK in item else []
+        old += [SetTo((MARK,), continued(item)[0] + "0")] if MARK in item else []
         if old:
             await people.store.send(Write(UpdateItem((item["pk"], item["sk"]), tuple(old))))
 
@@ -524,6 +524,14 @@ async def test_a_node_in_shards(make_store: MakeStore) -> None:
             "repeated": False,
         },
         {"token": "x", "until": "0", "search": Decimal(0), "after": [{}], "repeated": False},
+        {"token": "x", "until": Decimal(0), "search": Decimal(7), "after": [], "repeated": False},
+        {
+            "token": "x",
+            "until": Decimal("1e11"),
+            "search": Decimal(0),
+            "after": ["elsewhere"],
+            "repeated": False,
+        },
     ],
 )
 @pytest.mark.long
@@ -544,6 +552,19 @@ async def test_a_mark_that_cannot_be_read_is_one_that_was_left(odd: Any, make_st
     items = [item async for page in pages(store, Scan()) for item in page.items]
     assert not any(COPYING in item for item in items)
     assert {item["owner_name"] for item in items if "owner_name" in item} == {"Anne"}
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+@pytest.mark.parametrize("odd", ["", "x", "x#²", "x#99999999999", "x#" + "9" * 5000, Decimal(5), None, {}])
+async def test_a_mark_of_another_program_blocks_neither_writes_nor_deletes(
+    odd: Any, make_store: MakeStore
+) -> None:
+    store = await make_store(graph.table)
+    await write(graph, store, [Create(person, {"person_id": "ann", "name": "Ann"})])
+    for request in (Change(person, ANN, {"name": "Anne"}), Delete(person, ANN)):
+        await store.send(Write(UpdateItem(("PERSON#ann",) * 2, (SetTo((MARK,), odd),))))
+        await write(graph, store, [request])
+    assert not (await store.send(Scan())).items
 
 
 async def test_a_mark_of_a_node_that_no_copy_follows_is_removed(make_store: MakeStore) -> None:

@@ -17,6 +17,7 @@ from keygraph.changes.following import FollowOptions, Progress, StreamWorker
 from keygraph.changes.leases import read_leases
 from keygraph.changes.ledger import ledger_key
 from keygraph.changes.totals import StreamTotals
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Store, Write
 from keygraph.dynamo.streams import DescribeStream, StreamRecord
 from keygraph.errors import Unavailable
@@ -91,9 +92,33 @@ async def caught_up(store: Resharded) -> None:
             await asyncio.sleep(0.01)
 
 
+READABLE: Item = {
+    "owner": "x",
+    "counter": Decimal(1),
+    "after": "",
+    "finished": False,
+    "version": Decimal(1),
+    "values": {},
+    "read": {},
+    "microseconds": Decimal(1),
+}
+"""The note of a node, and the one of a shard."""
+
+
 @pytest.mark.parametrize("engine", ["sqlite"])
 @pytest.mark.parametrize(
-    "content", [None, {}, Decimal(1), {"owner": "x", "counter": "y", "version": Decimal(1)}]
+    "content",
+    [
+        None,
+        {},
+        Decimal(1),
+        {"owner": "x", "counter": "y", "version": Decimal(1)},
+        READABLE | {"counter": Decimal("1.5"), "version": Decimal("1.5")},
+        READABLE | {"counter": Decimal("9" * 38), "microseconds": Decimal("1e100")},
+        READABLE | {"after": "zzz", "read": {"s0": "zzz"}},
+        READABLE | {"counter": Decimal(-1), "values": {"size": [], "points": "NaN"}},
+        READABLE | {"counter": Decimal(-1), "values": {"points": "1e99999999999"}},
+    ],
 )
 async def test_what_another_program_puts_in_the_place_of_a_note_stops_no_worker(
     make_store: MakeStore, caplog: pytest.LogCaptureFixture, content: Any

@@ -14,14 +14,15 @@ import pytest
 from keygraph import ID, Graph, Many, Table, edge, node, ttl
 from keygraph.draft.draft import draft
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Scan, Store, Transaction
+from keygraph.dynamo.store import BatchWrite, Scan, Store, Transaction
 from keygraph.dynamo.table import KeyType
 from keygraph.errors import BadUserInput, Reason, TransactionCanceled, Unavailable, WriteRefused
+from keygraph.names import NOTE
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.sample import sample
 from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
-from keygraph.writing.sending.idempotency import IdempotencyKey, is_note
+from keygraph.writing.sending.idempotency import IdempotencyKey, is_note, note_key
 from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
 from tests.tracing import PassingStore
@@ -149,6 +150,18 @@ class HalfDone(Overtaken):
             failed = [Reason("ConditionalCheckFailed")] * (len(request.actions) - 1)
             raise TransactionCanceled([*failed, Reason("TransactionConflict")])
         return await self.store.send(request)
+
+
+@pytest.mark.parametrize(
+    "content", [None, {}, {"asked": b"this"}, {"asked": b"this", "done": [["Gone", "x"]]}]
+)
+async def test_a_note_that_cannot_be_read_is_a_conflict(club: Store, content: Any) -> None:
+    """Another program has stored it, or the model had other types or another attribute for times."""
+    names = dict(zip(("pk", "sk"), note_key(graph, ("k",)), strict=True))
+    await club.send(BatchWrite(({**names, NOTE: content},)))
+    with pytest.raises(WriteRefused) as refused:
+        await write_as(club, Create(person, {"name": "Cy"}), key())
+    assert [each.code for each in refused.value.refusals] == ["CONFLICT"]
 
 
 async def test_a_write_waits_for_another_one_that_holds_the_note(club: Store) -> None:

@@ -23,8 +23,10 @@ from keygraph.dynamo.store import (
     DeleteTable,
     Query,
     Request,
+    Scan,
     Transaction,
     Write,
+    pages,
 )
 from keygraph.dynamo.table import Key, Table
 from keygraph.engines.dynamodb.answers import decoded
@@ -391,6 +393,22 @@ async def test_more_items_than_were_requested_are_not_decoded(
         page = {"Items": [item] * count, "Count": 2, "ScannedCount": 2, "Responses": {"Shop": [item] * count}}
         await _failure(ScriptedClient(page), request_)
     assert decoded_ == [2]
+
+
+@pytest.mark.parametrize("request_", [Scan(), Query("x")])
+async def test_a_page_that_comes_again_and_again_is_an_outage(request_: Query | Scan) -> None:
+    key = {"PK": {"S": "x"}, "SK": {"S": "A"}}
+    page = {"Items": [], "Count": 0, "ScannedCount": 0, "LastEvaluatedKey": key}
+    store = DynamoDBStore(ClientTransport(ScriptedClient(*[page] * 9)), table)
+    with pytest.raises(Unavailable, match="is not DynamoDB"):
+        async for _ in pages(store, request_):
+            pass
+
+
+async def test_an_item_that_an_answer_has_twice_is_an_outage() -> None:
+    """The other one would be missing, and what names it would be repaired."""
+    answer = {"Responses": {"Shop": [{"PK": {"S": "USER#1"}, "SK": {"S": "A"}}] * 2}}
+    assert isinstance(await _failure(ScriptedClient(answer), BatchGet((_key(1), _key(2)))), Unavailable)
 
 
 @pytest.mark.parametrize("answer", [{}, {"ConsumedCapacity": {"CapacityUnits": 0.5}, "ResponseMetadata": {}}])

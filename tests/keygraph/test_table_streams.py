@@ -409,6 +409,34 @@ async def test_an_expired_iterator_is_replaced_unless_only_it_knew_the_position(
     await store.close()
 
 
+def test_shards_that_come_before_themselves_are_refused() -> None:
+    for parents in ({"a": "a"}, {"a": "b", "b": "c", "c": "a"}):
+        with pytest.raises(Unavailable, match="not those of DynamoDB"):
+            in_order(StreamShard(*each) for each in parents.items())
+
+
+async def test_changes_and_shards_that_come_again_and_again_are_read_once() -> None:
+    class Repeating(Splitting):
+        def DescribeStream(self, body: dict[str, object]) -> object:  # noqa: N802  # the operation's name
+            shard = "b" if body.get("ExclusiveStartShardId") == "a" else "a"
+            return {"StreamDescription": {"Shards": [{"ShardId": shard}], "LastEvaluatedShardId": shard}}
+
+        def GetRecords(self, body: dict[str, object]) -> object:  # noqa: N802  # the operation's name
+            return super().GetRecords({"ShardIterator": "s0/0"})
+
+    stream = Repeating()
+    store = DynamoDBStore(stream, TABLE)
+    found = await store.send(DescribeStream())
+    assert found is not None
+    assert [each.name for each in found.shards] == ["a", "b"]
+    stream.write("s0", 2)
+    page = await store.send(ReadRecords("arn", "s0"))
+    assert len(page.records) == 2
+    assert page.position is not None
+    assert not (await store.send(ReadRecords("arn", "s0", page.position))).records
+    await store.close()
+
+
 # --- Transports -----------------------------------------------------------------------------------------
 
 

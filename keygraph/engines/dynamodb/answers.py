@@ -23,6 +23,8 @@ _WITHOUT_ITEM = frozenset({"ConsumedCapacity", "ResponseMetadata"})
 _OF_WRITE = _WITHOUT_ITEM | {"Attributes", "ItemCollectionMetrics"}
 _MOST_UNITS = 1e9
 """More capacity units than any call consumes."""
+_MOST_SECONDS = 1e11
+"""A time that no change is made at, in seconds since 1970."""
 _T = TypeVar("_T")
 
 
@@ -144,7 +146,10 @@ def _of_batch_get(wire: Wire, answer: Body, table: Table) -> Answered:
     )
     rest = _batch(wire, table, {**requested, "Keys": keys}) if keys else None
     columns: Any = [[item[key.name] for item in items] for key in table.keys]
-    return Answered(items, 0, dict(zip(zip(*columns, strict=True), items, strict=True)), rest=rest)
+    by_key = dict(zip(zip(*columns, strict=True), items, strict=True))
+    if len(by_key) < len(items):
+        raise ValueError("an item twice")
+    return Answered(items, 0, by_key, rest=rest)
 
 
 def _of_batch_write(wire: Wire, answer: Body, table: Table) -> Answered:
@@ -241,7 +246,7 @@ def _of_shards(wire: Wire, answer: Body, table: Table) -> Answered:
     shards = [
         StreamShard(
             _of(str, each["ShardId"]),
-            each.get("ParentShardId"),
+            _of(str, each["ParentShardId"]) if each.get("ParentShardId") else None,
             "EndingSequenceNumber" in (each.get("SequenceNumberRange") or {}),
         )
         for each in described["Shards"]
@@ -275,6 +280,8 @@ def stream_record(record: Body, table: Table) -> StreamRecord:
     if (old is None and new is None) or not all(each.holds(key[each.name]) for each in table.keys):
         raise ValueError("not a record of this table with its images")
     at = made.timestamp() if isinstance(made, datetime) else float(made)
+    if not 0 <= at < _MOST_SECONDS:
+        raise ValueError("not a time of a change")
     return StreamRecord(table.key_of(key), old, new, number_.zfill(SEQUENCE_DIGITS), at)
 
 

@@ -50,7 +50,6 @@ from keygraph.dynamo.streams import (
     RecordPage,
     ShardPosition,
     Stream,
-    StreamShard,
     in_order,
 )
 from keygraph.dynamo.table import Key, Position, Table
@@ -76,6 +75,8 @@ from keygraph.errors import StreamTrimmed, TableMissing, TimedOut, Unavailable
 
 _TABLE_SECONDS = 300.0
 """The longest time that a table may take to become active, or to be deleted."""
+_MOST_PAGES = 10_000
+"""More pages than a list of 100 tables, or shards of a stream, a page can have."""
 
 
 class DynamoDBStore:
@@ -194,6 +195,8 @@ class DynamoDBStore:
     def _last(self, answer: Answered, request: Query | Count | Scan) -> Position | None:
         """Returns the start of the next page; None if nothing can follow, even if DynamoDB reached its limit."""
         last = answer.last
+        if last is not None and last == request.start:
+            raise self._foreign  # the page would be followed by itself
         return last if last is None or isinstance(request, Scan) or can_go_on(request, last) else None
 
     def _batch(self, request: BatchGet, answers: Sequence[Answered], cost: Cost) -> Batch:
@@ -208,7 +211,7 @@ class DynamoDBStore:
                 answered: Any = tuple([item.get(key.name, value) for key, value in pairs])
                 found[answered] = item
         if not found.keys() <= {*request.keys}:
-            raise Unavailable(f"the server at {self._endpoint} is not DynamoDB")  # nobody requested that item
+            raise self._foreign  # nobody requested that item
         if request.projection is not None:
             requested = {path[0] for path in request.projection}
             # These keys were only requested to identify the items.
@@ -216,6 +219,10 @@ class DynamoDBStore:
                 for item in found.values():
                     item.pop(name, None)
         return Batch([found.get(key) for key in request.keys], cost, sum(each.nested for each in answers))
+
+    @property
+    def _foreign(self) -> Unavailable:
+        return Unavailable(f"the server at {self._endpoint} is not DynamoDB")
 
     # --- Tables ---------------------------------------------------------------------------------------
 
@@ -286,14 +293,12 @@ class DynamoDBStore:
         if images != IMAGES_OF_STREAM:
             problem = f"the stream of the table {self.table.name} has {images}: turn it off, and on with {IMAGES_OF_STREAM}"
             raise Unavailable(problem)
-        shards, last = list[StreamShard](), None
-        while True:
-            answer = await self._sender.call_about_tables(shards_call(name, last))
-            shards += answer.shards
-            # A page without a new shard would be followed by itself.
-            if answer.last_name is None or answer.last_name == last:
-                return Stream(name, in_order(shards))
-            last = answer.last_name
+        shards = [
+            shard
+            async for answer in self._listed(lambda last: shards_call(name, last))
+            for shard in answer.shards
+        ]
+        return Stream(name, in_order(shards))
 
     async def _records(self, request: ReadRecords) -> RecordPage:
         position, iterator = request.position, request.position.iterator
@@ -312,26 +317,36 @@ class DynamoDBStore:
         return self._record_page(position, await self._sender.call_about_tables(records_call(iterator)))
 
     def _record_page(self, position: ShardPosition, answer: Answered) -> RecordPage:
+        # Something else than DynamoDB may answer with the same ones again.
+        records = tuple([each for each in answer.records if each.position > position.after])
         if answer.iterator is None:
-            return RecordPage(answer.records, None)
-        if answer.records:
-            following = ShardPosition(answer.records[-1].position, answer.iterator)
+            return RecordPage(records, None)
+        if records:
+            following = ShardPosition(records[-1].position, answer.iterator)
         else:
             following = replace(position, iterator=answer.iterator)
-        return RecordPage(answer.records, following)
+        return RecordPage(records, following)
 
     async def _names(self, wire: Wire) -> tuple[str, ...]:
         """Returns the names of all tables; one answer has at most 100 of them."""
-        names: dict[str, None] = {}
-        last: str | None = ""
-        while last is not None:
-            start = {"ExclusiveStartTableName": last} if last else {}
-            answer = await self._sender.call_about_tables(Wire(wire.operation, start))
-            known = len(names)
-            names.update(dict.fromkeys(answer.names))
-            # A page without a new name would be followed by itself.
-            last = answer.last_name if len(names) > known else None
-        return tuple(names)
+
+        def call(last: str | None) -> Wire:
+            return Wire(wire.operation, {} if last is None else {"ExclusiveStartTableName": last})
+
+        return tuple(dict.fromkeys([name async for answer in self._listed(call) for name in answer.names]))
+
+    async def _listed(self, call: Callable[[str | None], Wire]) -> AsyncIterator[Answered]:
+        """Yields the answers with all names, of tables or shards. `call` returns the call for those after one."""
+        last, before = None, set[str]()
+        while len(before) < _MOST_PAGES:
+            answer = await self._sender.call_about_tables(call(last))
+            yield answer
+            last = answer.last_name
+            # A page that was there before would be followed by itself.
+            if last is None or last in before:
+                return
+            before.add(last)
+        raise self._foreign  # its list has no end
 
     async def _description(self) -> Answered | None:
         """Returns DynamoDB's description of the table; None if there is none."""

@@ -18,7 +18,7 @@ from keygraph.dynamo.conditions import And, Condition
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import TRANSACTION_ACTIONS
 from keygraph.dynamo.store import BatchGet
-from keygraph.dynamo.table import Key
+from keygraph.dynamo.table import Key, KeyAttribute, Table
 from keygraph.errors import CorruptItem, KeygraphError, Refusal, WriteRefused
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
@@ -235,6 +235,8 @@ async def _copy_page(
     that was all there was to do."""
     mark = copying_mark(node)
     mark = reached = mark.renewed if is_whole else mark
+    if not _is_place(sender.graph.table, wanted, mark):
+        reached = mark._replace(search=0, after=())
     records, known = list[RecordSteps](), dict[Key, Item | None]()
     while reached.search < len(wanted) and not records:
         search = wanted[reached.search]
@@ -259,6 +261,16 @@ async def _copy_page(
             await sender.pause()
             return False
     return not is_whole or (is_last and not reached.is_repeated)
+
+
+def _is_place(table: Table, wanted: Sequence[Search], mark: CopyingMark) -> bool:
+    """Returns whether a mark says where a search can be: it may be of another model, or of another program."""
+    if not mark.after or mark.search >= len(wanted):
+        return not mark.after and mark.search <= len(wanted)
+    query = wanted[mark.search].query
+    keys = table.position(query.index)
+    is_position = len(mark.after) == len(keys) and all(map(KeyAttribute.holds, keys, mark.after))
+    return is_position and mark.after[0] == query.partition
 
 
 def _with_update(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from keygraph.codes import Code
 from keygraph.dynamo.actions import CheckItem, PutItem
@@ -90,22 +90,33 @@ def done_before(
 ) -> tuple[Done, ...] | None:
     """Returns what was done under the key; None if nothing was. Raises WriteRefused if it was another write, or if an
     answer now has to say what was not read then."""
-    if note is None or cast(Decimal, note[graph.ttl_attribute]) <= time.time():
+    until = None if note is None else note.get(graph.ttl_attribute)
+    if note is None or (isinstance(until, Decimal) and until <= time.time()):
         return None
-    content: Any = note[NOTE]
-    if content["asked"] != key.request_hash:
-        problem = "This idempotency key was used for another write in the last 24 hours. Use a new one."
-        raise WriteRefused([Refusal(Code.CONFLICT, (problem,), key.where)])
-    for request, is_new in zip(requests, content["new"], strict=True):
-        if isinstance(request, Put) and request.is_read and is_new is None:
-            problem = "The first answer under this idempotency key did not select `created`, which is no longer known."
-            raise WriteRefused([Refusal(Code.CONFLICT, (problem,), key.where)])
-    return tuple(
-        Done(graph.types[name], tuple(identity), None, int(detached), is_new)
-        for (name, *identity), detached, is_new in zip(
-            content["done"], content["detached"], content["new"], strict=True
+
+    def conflict(problem: str) -> WriteRefused:
+        return WriteRefused([Refusal(Code.CONFLICT, (problem,), key.where)])
+
+    content: Any = note.get(NOTE)
+    try:
+        if content["asked"] != key.request_hash:
+            raise conflict(
+                "This idempotency key was used for another write in the last 24 hours. Use a new one."
+            )
+        for request, is_new in zip(requests, content["new"], strict=True):
+            if isinstance(request, Put) and request.is_read and is_new is None:
+                raise conflict(
+                    "The first answer under this idempotency key did not select `created`, which is no longer known."
+                )
+        return tuple(
+            Done(graph.types[name], tuple(identity), None, int(detached), is_new)
+            for (name, *identity), detached, is_new in zip(
+                content["done"], content["detached"], content["new"], strict=True
+            )
         )
-    )
+    except (KeyError, TypeError, ValueError):
+        # Another program has stored it, or the model had other types.
+        raise conflict("What was done under this idempotency key is no longer known.") from None
 
 
 def _key_value(attribute: KeyAttribute, digest: bytes) -> KeyValue:

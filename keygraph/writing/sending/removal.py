@@ -44,12 +44,12 @@ from keygraph.writing.marks import (
     SECONDS_OF_CHANGE,
     UNMARKED,
     CopyingMark,
+    continued,
     has_mark,
     is_marked,
     new_token,
     removal,
     set_mark,
-    token_of,
 )
 from keygraph.writing.requests import Delete, Done, Move
 from keygraph.writing.sending.copying import CopySource, changed_sources, copy_to_rest, copying_records
@@ -210,8 +210,7 @@ class MarkedNodes:
                 if failed.item is None or not is_marked(failed.item):
                     return False
                 # Another delete is working on it, or crashed: both continue under one mark.
-                token = token_of(failed.item)
-                condition = has_mark(token)
+                token, condition = continued(failed.item)
             else:
                 self._tokens[key] = token
                 return True
