@@ -19,7 +19,7 @@ import pytest
 from keygraph.tables.attributes import unmatched
 from keygraph_resolvers import check
 from tests.conftest import MakeStore
-from tests.documents.served import Served
+from tests.documents.served import Served, blocks
 from tests.documents.test_verified import told, verified
 
 NAMES = (
@@ -94,8 +94,7 @@ async def serve(design: ModuleType, make_store: MakeStore) -> Served:
 async def test_each_access_pattern_is_answered(name: str, make_store: MakeStore) -> None:
     design = import_module(f"tests.designs.{name}")
     served = await serve(design, make_store)
-    for asked in design.ASKED.strip().split("\n\n"):
-        pattern, query, answer = asked.split("\n")
+    for pattern, query, answer in blocks(design.ASKED):
         found = await served.service.execute(query)
         if answer.startswith("{"):
             assert found == {"data": json.loads(answer)}, pattern
@@ -119,8 +118,7 @@ async def test_a_short_design_is_answered(name: str, make_store: MakeStore) -> N
 async def test_each_write_leaves_what_it_should(name: str, make_store: MakeStore) -> None:
     design = import_module(f"tests.designs.{name}")
     served = await serve(design, make_store)
-    for written in design.WRITES.strip().split("\n\n"):
-        pattern, mutation, *after = written.split("\n")
+    for pattern, mutation, *after in blocks(design.WRITES):
         made = await served.service.execute(mutation)
         if len(after) == 1:
             assert [error["message"] for error in made["errors"]] == after, pattern

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import pytest
 
 from keygraph import Graph
 from keygraph.dynamo.store import BatchWrite, Store
@@ -17,6 +20,23 @@ from tests.schemas import schema_of
 from tests.tracing import TracingStore
 
 EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
+
+Pattern: TypeAlias = tuple[str, Any, list[str]]
+"""A query, its answer, and the requests that it takes; none where the test does not say them."""
+
+
+def blocks(text: str) -> list[list[str]]:
+    """The lines of each block of a text. An indented line continues the one before, and one that begins with `# ` is a comment."""
+    lines = re.sub(r"^# .*\n", "", text.strip(), flags=re.MULTILINE).replace("\n  ", " ")
+    return [block.split("\n") for block in lines.split("\n\n")]
+
+
+def patterns(text: str) -> list[Any]:
+    """The parameters of a test: blocks of a name, a query, its answer in JSON, and the requests, in any order."""
+    return [
+        pytest.param((query, json.loads(answer), sorted(sent)), id=name)
+        for name, query, answer, *sent in blocks(text)
+    ]
 
 
 @dataclass
@@ -43,6 +63,12 @@ class Served:
         answer = await self.service.execute(OperationRequest(document, operation_name=operation))
         assert "errors" not in answer, answer["errors"]
         return answer["data"]
+
+    async def answers(self, pattern: Pattern) -> None:
+        """Holds an answer, and its requests, against what a pattern says."""
+        query, answer, sent = pattern
+        assert await self.ask(query) == answer
+        assert not sent or self.sent == sent
 
     @property
     def wires(self) -> list[Wire]:
@@ -80,15 +106,6 @@ def written_down(wire: Wire) -> str:
     if "FilterExpression" in body:
         line += f", of these {_spelt_out(body['FilterExpression'], body)}"
     return line if body.get("ScanIndexForward", True) else f"{line}, backward"
-
-
-def counted(query: str) -> str:
-    """The request that counts what a query reads where its keys alone tell what is in the list.
-
-    The key that is the prefix and nothing else is none of the list's, and so is left out.
-    """
-    line = query.replace("Query", "Count")
-    return re.sub(r"begins_with\((.+), (.+)\)", "\\1 BETWEEN \\2\0 AND \\2\U0010ffff", line)
 
 
 def _key(key: Mapping[str, Any]) -> str:
