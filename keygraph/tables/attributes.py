@@ -17,7 +17,7 @@ from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.names import words
-from keygraph.writing.marks import COPYING, MARK
+from keygraph.writing.marks import ADDED, COPYING, MARK
 
 AttributeCounts: TypeAlias = "Counter[tuple[str, Path]]"
 """How many items of a type, by its name, have a value at a path."""
@@ -96,7 +96,14 @@ def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
         if not own:
             continue
         declared = dict.fromkeys((place.path[0], place.attribute) for place in record.places)
-        used = {MARK, COPYING, *keys, *graph.type_values.attributes, *(path[0] for _, path in declared)}
+        used = {
+            ADDED,
+            MARK,
+            COPYING,
+            *keys,
+            *graph.type_values.attributes,
+            *(path[0] for _, path in declared),
+        }
         in_keys = record.attributes_in_keys - {
             key.name for each in record.keys.values() for key in each.attributes
         }

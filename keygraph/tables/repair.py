@@ -60,7 +60,7 @@ from keygraph.tables.totals import is_listed, tallies_of
 from keygraph.writing import partners, rules
 from keygraph.writing.context import Stored, WriteContext
 from keygraph.writing.items import differences
-from keygraph.writing.marks import COPIED, MARK, UNMARKED, copying_mark
+from keygraph.writing.marks import ADDED, COPIED, MARK, UNMARKED, copying_mark
 from keygraph.writing.presence import are_as_read, is_unchanged
 from keygraph.writing.requests import Change
 from keygraph.writing.sending.copying import copy_to_rest
@@ -394,7 +394,7 @@ def _without_mark(write: WriteContext, item: Item) -> TransactionStep:
 
 def _as_read(write: WriteContext, record: RecordType, item: Item) -> Condition:
     """Returns the condition that an item is as it was read, except its counts and sums."""
-    kept: set[Path] = {(MARK,), *((key.name,) for key in write.graph.table.keys)}
+    kept: set[Path] = {(ADDED,), (MARK,), *((key.name,) for key in write.graph.table.keys)}
     kept |= {field.kept_attribute for field in tallies_of(write.graph, record)}
     read = {*write.maker(record).paths((*record.fields, *record.ends)), *((name,) for name in item)}
     return And((write.presence.there, *are_as_read(record, sorted(read - kept), item)))

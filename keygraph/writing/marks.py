@@ -27,6 +27,9 @@ MARK = "keygraph:deleting"
 _PATH = (MARK,)
 COPYING = "keygraph:copying"
 _COPYING_PATH = (COPYING,)
+ADDED = "keygraph:added"
+"""Where a node or a shard says how often something was added to its numbers. They may come back to what they were while
+their lists are read: then it tells."""
 SECONDS = 30
 """How long a mark is valid; what takes longer sets it again."""
 SECONDS_OF_CHANGE = 5

@@ -19,7 +19,7 @@ from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.model.fields import Field
 from keygraph.writing.items import Refusals
-from keygraph.writing.marks import UNMARKED, is_marked
+from keygraph.writing.marks import ADDED, UNMARKED, is_marked
 
 
 @value(frozen=True, slots=True)
@@ -265,6 +265,7 @@ def _with_sums(
     known = _parts(None if step is None else step.action.condition)
     conditions = [each for each in dict.fromkeys(conditions) if each not in known]
     changes = [each.change for each in sums if not each.is_unknown]
+    changes += [actions.AddNumber((ADDED,), Decimal(1))] if changes else []
     if not sums:
         return step
     if step is None:

@@ -13,6 +13,7 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import WriteRefused
 from keygraph.model.records import RecordType
 from keygraph.tables.totals import tallies_of
+from keygraph.writing.marks import ADDED
 from keygraph.writing.requests import Delete, OnEdges
 from keygraph.writing.sending.idempotency import is_note
 from keygraph.writing.sending.writer import write
@@ -22,9 +23,12 @@ _KINDS = ("key", "one-sided", "differing", "miscounted")
 
 
 async def items_of(store: Store) -> Items:
-    """What is in a table, without notes of idempotency keys."""
+    """What is in a table, without notes of idempotency keys, and without how often something was added to a node."""
     read = [item async for page in pages(store, Scan(consistent=True)) for item in page.items]
-    return {store.table.key_of(item): item for item in read if not is_note(item)}
+    known = [
+        {name: value for name, value in item.items() if name != ADDED} for item in read if not is_note(item)
+    ]
+    return {store.table.key_of(item): item for item in known}
 
 
 def added_up(graph: Graph, items: Items) -> Items:

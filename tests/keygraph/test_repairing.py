@@ -46,7 +46,7 @@ from keygraph.tables.findings import FindingKind, Report
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.repair import BACKFILLED, REPAIRS, ItemChange, Repairs
 from keygraph.tables.verify import Verification
-from keygraph.writing.requests import Change, Create, Put
+from keygraph.writing.requests import Change, Create, Delete, Put
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
 from tests.designs.test_designs import NAMES
@@ -628,6 +628,28 @@ async def test_a_number_of_a_node_that_changes_all_the_time_is_reported(
     await verification.run(lambda _: None)
     [found] = told(verification.report)
     assert "does not match its list (not repaired: others change it all the time) (1)" in found
+
+
+async def test_a_number_that_is_again_what_it_was_before_its_list_was_read_stays(
+    make_store: MakeStore,
+) -> None:
+    """Something was added before the list was read, and removed after that."""
+    of, store = COUNTED.check(), await make_store(COUNTED.table)
+    boat, berth = of.types["Boat"], of.types["Berth"]
+    await write(of, store, [Create(boat, {"boat_id": "b"})])
+    right, reads = await items_of(store), list[object]()
+
+    async def before(request: object) -> None:
+        if isinstance(request, Query) or reads:
+            reads.append(request)
+        if len(reads) == 1:
+            await write(of, store, [Create(berth, {"berth_id": "1", "boat": ("b",)})])
+        if len(reads) == 3:  # the list in the index, its items, the node again
+            await write(of, store, [Delete(berth, ("1",))])
+
+    lines, report = await repaired(HeldStore(store, before), "counts", of=of)
+    assert len(reads) > 2
+    assert (lines, told(report), await items_of(store)) == ([], [], right)
 
 
 async def test_a_number_that_others_change_once_it_was_repaired_is_reported(make_store: MakeStore) -> None:
