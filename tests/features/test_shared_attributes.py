@@ -14,6 +14,7 @@ from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, re
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet
 from keygraph.tables.verify import Verification
+from keygraph.writing.marks import ADDED
 from tests.resolvers.worlds import World, filled
 
 gsi1 = Index("gsi1", "gp", "gs")
@@ -100,8 +101,9 @@ graph = Graph(
 )  # fmt: skip
 
 
-def person(name: str, tasks: int) -> Item:
-    numbers = {"busy": Decimal(tasks), "hours": Decimal(tasks)}
+def person(name: str, tasks: int, *, added: int = 0) -> Item:
+    """`added` says how often mutations have changed the numbers."""
+    numbers = {"busy": Decimal(tasks), "hours": Decimal(tasks), **({ADDED: Decimal(added)} if added else {})}
     return {"PK": f"PERSON#{name}", "SK": f"PERSON#{name}", "name": name, **numbers}
 
 
@@ -187,7 +189,7 @@ async def test_an_end_is_removed_by_any_of_its_names(tenants: World, name: str) 
     await tenants.ask(UPDATE % f"{name}: null")
     assert await found(tenants, ("B#1", "TASK#1"), ("PERSON#ann", "PERSON#ann")) == [
         task("1", hours=Decimal(1)),
-        person("ann", 0),
+        person("ann", 0, added=1),
     ]
 
 
@@ -212,8 +214,8 @@ async def test_index_keys_counts_and_copies_follow_an_attribute(tenants: World, 
         tenants, ("B#1", "TASK#1"), ("PERSON#ann", "PERSON#ann"), ("PERSON#bob", "PERSON#bob")
     ) == [
         task("1", hours=Decimal(1), assignee="bob", assigned_name="bob", gp="PERSON#bob", gs="1"),
-        person("ann", 0),
-        person("bob", 1),
+        person("ann", 0, added=1),
+        person("bob", 1, added=1),
     ]
     assert await findings(tenants) == []
 
