@@ -102,7 +102,7 @@ class Specifier:
             notes: dict[str, Any] = {_SPECIFIER: self, IN_MAP: None}
             return dataclasses.field(init=False, default=None, repr=False, compare=False, metadata=notes)
         is_name = meaning == StoredAs(meaning.path[:1], {}) and self.notes == NO_NOTES
-        notes = {_SPECIFIER: self, IN_MAP: "".join(meaning.path) if is_name else None}
+        notes = {_SPECIFIER: self, IN_MAP: next(iter(meaning.path), "") if is_name else None}
         if is_mutable(default):
             return dataclasses.field(default_factory=partial(copying.deepcopy, default), metadata=notes)
         return dataclasses.field(default=default, metadata=notes)

@@ -188,7 +188,8 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
             continue
         if isinstance(meaning, WalkOptions):
             continue
-        for part in (*meaning.path, *meaning.attributes.values()):
+        was = [meaning.was] if meaning.was else []
+        for part in (*meaning.path, *meaning.attributes.values(), *was):
             if not is_name(part):
                 problem = f"{part!r} is not an attribute name."
                 yield Mistake("attribute-name", where, problem, 'Write stored("name").')

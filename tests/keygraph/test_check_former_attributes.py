@@ -31,6 +31,18 @@ def test_a_former_attribute_holds_nothing_else(was: str, problem: str) -> None:
     assert mistakes(User, Note) == [f"Note.name: {problem} Name the attribute that older items have."]
 
 
+@pytest.mark.parametrize("was", [("map", "name"), 5])
+def test_a_former_attribute_is_a_name(was: Any) -> None:
+    @node("THING#{thing_id}")
+    class Thing:
+        thing_id: ID
+        name: str = stored("title", was=was)
+        path: str = stored(was)
+
+    fix = 'is not an attribute name. Write stored("name").'
+    assert mistakes(Thing) == [f"Thing.{name}: {was!r} {fix}" for name in ("name", "path")]
+
+
 def test_what_a_key_holds_has_one_name() -> None:
     @node("THING#{thing_id}", by_date("{day}", "-"))
     class Thing:
