@@ -76,10 +76,9 @@ def roles_of(claims: Claims) -> frozenset[str]:
 
 
 def members(claim: object) -> tuple[object, ...]:
-    """Returns the values of a claim: the members of a list without nulls, none for null, else the claim itself."""
-    if isinstance(claim, list | tuple | set | frozenset):
-        return tuple(each for each in claim if each is not None)
-    return () if claim is None else (claim,)
+    """Returns the values of a claim: the members of a list, else the claim itself; without nulls and empty texts."""
+    values = claim if isinstance(claim, list | tuple | set | frozenset) else (claim,)
+    return tuple(each for each in values if each not in (None, ""))
 
 
 def attribute_of_claim(type_: FieldType, claim: object) -> Value:

@@ -37,7 +37,7 @@ class AccessRule:
 def viewer(claim: str) -> Claim:
     """Stands for the viewer's claim of this name: `viewer("sub")`, `viewer("tenant")`.
 
-    A comparison with a missing claim does not hold. A claim that is a list matches if any of its members does.
+    A comparison with a missing claim, or an empty text, does not hold. A claim that is a list matches if any of its members does.
     """
     return Claim(claim)
 

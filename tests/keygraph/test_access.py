@@ -191,6 +191,22 @@ def test_comparisons_with_claims() -> None:
     assert isinstance(known.decision(doc, "delete"), And)
 
 
+@pytest.mark.parametrize("compared", ["eq", "ne", "in", "gte", "beginsWith", "contains"])
+def test_an_empty_claim_is_a_missing_one(compared: str) -> None:
+    """Every text begins with an empty one."""
+    team = {"team": {compared: viewer("team")}}
+
+    @node("DOC#{doc_id}", access=[read(where=team), update(where={"not": team})])
+    class Doc:
+        doc_id: ID
+        team: str
+
+    doc = Graph(TABLE, Doc).check().types["Doc"]
+    for empty in ("", [""], [None, ""]):
+        found = Permissions({"team": empty})
+        assert (found.decision(doc), found.decision(doc, "update")) == (False, False)
+
+
 def test_a_field_that_is_missing_is_its_default() -> None:
     @node("DOC#{doc_id}", access=[read(where={"public": {"ne": True}}), update(where={"public": True})])
     class Doc:
