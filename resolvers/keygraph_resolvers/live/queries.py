@@ -83,8 +83,8 @@ _CHANGES = "changes"
 """Whose turn it is to look at changes."""
 _WAITING_BYTES = 72
 """The memory of a change that waits, for each operation."""
-_FOREVER = 1_000_000.0
-"""Timers of the system refuse a time that is much longer."""
+_FOREVER = 1_000_000_000.0
+"""In seconds: 30 years. Timers refuse a time that is much longer."""
 
 
 class TimedChange(ChangedItem, Protocol):
@@ -187,9 +187,7 @@ class LiveQueries:
 
     def _seconds_left(self, viewer: Claims | None) -> float | None:
         expires, now = (viewer or {}).get("exp"), time.time()
-        if not isinstance(expires, int | float) or expires > now + _FOREVER:
-            return None
-        return expires + self._leeway - now
+        return min(expires, now + _FOREVER) + self._leeway - now if isinstance(expires, int | float) else None
 
     async def listen(self, request: OperationRequest, address: str = "") -> Listener:
         """Returns a new listener to a request, which counts for that address. Raises LiveLimitReached, and StoreError if

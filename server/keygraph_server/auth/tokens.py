@@ -87,6 +87,8 @@ class Tokens:
                 issuer=self.issuer,
                 leeway=self.leeway,
             )
+            if not isinstance(claims["exp"], int | float):
+                raise ValueError("PyJWT takes texts, too")
         except jwt.ExpiredSignatureError:
             raise InvalidTokenError("the token has expired") from None
         except KeysUnavailableError:
