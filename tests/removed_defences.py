@@ -661,7 +661,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/files.py", " if is_same else is_used:", " if is_same else False:"
     ),
     "test_a_proxy_is_trusted_by_its_address_of_ipv4": Removal(
-        "server/keygraph_server/connections/guarded.py", "self.client = unmapped(self.client[0]), self.client[1]", "pass"
+        "server/keygraph_server/processes/server.py", "both_forms(config.forwarded_allow_ips)", "config.forwarded_allow_ips"
     ),
     "test_a_stop_does_not_wait_for_a_collector_that_hangs": Removal(
         "server/keygraph_server/telemetry/tracing.py", "async with asyncio.timeout(_LAST_SECONDS)", "async with asyncio.timeout(None)"

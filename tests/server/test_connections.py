@@ -837,5 +837,6 @@ async def test_a_proxy_is_trusted_by_its_address_of_ipv4(
         monkeypatch.setattr(module, "get_remote_addr", lambda transport: (peer, 7))
     async with running(protocol) as server:
         client = await server.connect()
-        await client.ask("/", **{"X-Forwarded-For": "9.9.9.9"})
-        assert server.app.addresses == ["9.9.9.9"]
+        for proxies in ("", ", 127.0.0.1", ", ::ffff:127.0.0.1", ",[::FFFF:7f00:1]:80"):
+            await client.ask("/", **{"X-Forwarded-For": f"9.9.9.9{proxies}"})
+        assert server.app.addresses == ["9.9.9.9"] * 4

@@ -7,7 +7,8 @@ import gc
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from ipaddress import IPv6Address, ip_address
+from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Address, ip_address
 from typing import Protocol
 from weakref import WeakSet
 
@@ -182,14 +183,14 @@ def network_of(host: str) -> str:
     return str(address)
 
 
-def unmapped(host: str) -> str:
-    """An address of IPv4, if it is written as one of IPv6; else as it is."""
-    if not host.lower().startswith("::ffff:"):
-        return host
-    try:
-        return str(IPv6Address(host).ipv4_mapped or host)
-    except ValueError:
-        return host
+def both_forms(proxies: list[str] | str) -> list[str]:
+    """Trusted proxies, those of IPv4 also as the addresses of IPv6 that servers on `::` see: this one, and other proxies."""
+    found = proxies.split(",") if isinstance(proxies, str) else [*proxies]
+    for each in [*found]:
+        with suppress(ValueError):
+            network = IPv4Network(each.strip())
+            found.append(f"::ffff:{network.network_address}/{96 + network.prefixlen}")
+    return found
 
 
 GATES: WeakSet[ConnectionGate] = WeakSet()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from keygraph.chunks import is_mostly_framing
 from keygraph_server.connections import BEGAN, BEGINS, STREAMS, refusals
-from keygraph_server.connections.gate import ConnectionGate, network_of, unmapped
+from keygraph_server.connections.gate import ConnectionGate, network_of
 from keygraph_server.connections.system import PROGRESS, Unsent, has_ended, is_gone, write_now
 from keygraph_server.uvicorn_internals import FlowControl
 
@@ -172,9 +172,6 @@ class GuardedConnection(asyncio.Protocol):
         super().connection_made(transport)
         self.flow = _Flow(self.transport, self)
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
-        if self.client:
-            # A server on `::` has the addresses of IPv4 as ones of IPv6; the trusted proxies are compared as they are.
-            self.client = unmapped(self.client[0]), self.client[1]
         self.address = network_of(self.client[0]) if self.client else ""
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED

@@ -21,7 +21,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from keygraph.chunks import is_mostly_framing
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_server.connections import KEPT
-from keygraph_server.connections.gate import ConnectionGate, unmapped
+from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.refusals import NOT_HTTP
 from keygraph_server.connections.system import PROGRESS, Unsent
 
@@ -67,8 +67,6 @@ class WebSocketConnection(WSProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]  # uvicorn names its subclass
-        if self.client:
-            self.client = unmapped(self.client[0]), self.client[1]
         connection = proxy(self)
         self.app_state = {**self.app_state, KEPT: lambda is_kept: connection.keep(is_kept=is_kept)}
         if not self.gate.admit(self, self.loop):

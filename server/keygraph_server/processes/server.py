@@ -17,6 +17,7 @@ from typing import Any
 import uvicorn
 
 from keygraph_server.connections import STOPS
+from keygraph_server.connections.gate import both_forms
 from keygraph_server.listening import end_new_connections, waiting_connections
 from keygraph_server.processes.streams import flush_streams
 
@@ -32,6 +33,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, has_started: Callable[[], None] | None = None) -> None:
         """`has_started` is called as soon as it serves. Without it, a server can be pickled, as `--reload` does."""
         super().__init__(config)
+        config.forwarded_allow_ips = both_forms(config.forwarded_allow_ips)
         self._has_started = has_started
         self._connecting: set[asyncio.Task[None]] = set()
         self._is_taking = False
