@@ -98,7 +98,7 @@ A_KEY = "expected a key, and this is the `id` of the User with the key '12345'"
 
 
 async def test_a_key_where_an_id_is_due(shop: World) -> None:
-    told = "id: '12345' is not a global id. Pass the value of an `id` field; to look up by key, use `user(userId:)`."
+    told = "id: '12345' is not a global id. Pass the value of an `id` field, or look the node up by its key."
     assert await shop.errors(NODE, id="12345") == [("BAD_USER_INPUT", told)]
 
 

@@ -189,9 +189,3 @@ async def test_keys_that_are_no_values(book: World) -> None:
         ),
     ):
         assert await book.errors(asked % list_, to=[key]) == [("BAD_USER_INPUT", told)]
-
-
-async def test_the_hint_names_the_node_that_is_asked_for(book: World) -> None:
-    asked = "query ($to: [ID!]) { page(number: 5) { drafts(to: $to) { totalCount } } }"
-    told = "to: 'x' is not a global id. Pass the value of an `id` field; to look up by key, use `chapter(book:, number:)`."
-    assert await book.errors(asked, to=["x"]) == [("BAD_USER_INPUT", told)]

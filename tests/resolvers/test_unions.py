@@ -120,8 +120,7 @@ async def test_in_an_argument_it_is_a_global_id(owned: World) -> None:
     assert await owned.errors(document, owner="ann") == [
         (
             "BAD_USER_INPUT",
-            "ownerId: 'ann' is not a global id. Pass the value of an `id` field; to look up by key, use "
-            "`organization(orgId:)` or `user(userId:)`.",
+            "ownerId: 'ann' is not a global id. Pass the value of an `id` field, or look the node up by its key.",
         )
     ]
     assert await owned.errors(document, owner=node_id("Team", "red")) == [

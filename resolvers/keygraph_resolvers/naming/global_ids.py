@@ -15,7 +15,6 @@ from keygraph.keys.text import IsoDatetime
 from keygraph.keys.union import NodeText
 from keygraph.model.records import RecordType
 from keygraph.names import with_article
-from keygraph_resolvers.naming.names import field_name, key_arguments
 from keygraph_resolvers.naming.scalar_values import value_of_text
 
 _BEGINNING = "Wy"
@@ -58,22 +57,12 @@ def _named(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]] | None
     return (record, tuple(identity)) if record and len(identity) == len(record.identity) else None
 
 
-def read_global_id(
-    graph: Graph, text: str, name: str = "id", members: Sequence[RecordType] = ()
-) -> tuple[RecordType, tuple[str, ...]]:
-    """Reads the id in an argument with this name. Raises BadUserInput if it is not an id of this graph.
-
-    The error says how to look up a node of one of these types by its key, or any node.
-    """
+def read_global_id(graph: Graph, text: str, name: str = "id") -> tuple[RecordType, tuple[str, ...]]:
+    """Reads the id in an argument with this name. Raises BadUserInput if it is not an id of this graph."""
     found = _named(graph, text)
     if found is None:
-        lookups = " or ".join(
-            f"`{field_name(each)}({':, '.join(key_arguments(each))}:)`" for each in members or graph.nodes[:1]
-        )
-        hint = f"; to look up by key, use {lookups}" if lookups else ""
-        raise BadUserInput(
-            f"{name}: {text[:60]!r} is not a global id. Pass the value of an `id` field{hint}."
-        )
+        wanted = "Pass the value of an `id` field, or look the node up by its key."
+        raise BadUserInput(f"{name}: {text[:60]!r} is not a global id. {wanted}")
     graph.check_identity(*found)
     return found
 
@@ -117,7 +106,7 @@ def read_any_id_or_key(
     The key is what the argument of the field that returns the node takes: `team(teamId:)`. Raises BadUserInput.
     """
     if not are_identified_by_text(members) or _content(text) is not None:
-        return read_global_id(graph, text, name, members)
+        return read_global_id(graph, text, name)
     [record] = members
     [slot] = record.identity
     try:

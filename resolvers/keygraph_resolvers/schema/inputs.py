@@ -263,7 +263,7 @@ def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
 def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     """The key of the node with that global id, which includes its type."""
     wanted = [member for variant in text.variants for member in variant.members]
-    record, identity = read_global_id(graph, value, name, [graph.types[member] for member in wanted])
+    record, identity = read_global_id(graph, value, name)
     if record.name not in wanted:
         raise BadUserInput(f"{name}: expected an id of {' or '.join(sorted(wanted))}")
     return record.partition_text(identity)

@@ -336,7 +336,7 @@ class _Meaning:
         if end.text is not None:
             slot = end.identity[0]
             text, name = cast(NodeText, slot.text), camel(end.leaf_name(()))
-            record, identity = read_global_id(self._graph, value, name, end.members)
+            record, identity = read_global_id(self._graph, value, name)
             if record.name not in {name for variant in text.variants for name in variant.members}:
                 raise BadUserInput(f"expected an id of {end.type_name}")
             return (record.partition_text(identity),)
