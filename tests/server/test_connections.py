@@ -220,6 +220,7 @@ class TestHeads:
                 f"{get}X: a\x01": 400,
                 "GET / HTTP/1.1\nHost: k\n": 400,
                 f"\n\r\n{get}X: a": before,
+                f"{post}Transfer-Encoding: chunked\r\n\r\n3;a\rb\r\nx": 400,
             }.items():
                 client = await server.connect()
                 await client.send(f"{head}\r\n\r\n0\r\n\r\n".encode())
@@ -228,6 +229,15 @@ class TestHeads:
                     assert answer.status == 200
                     answer = await client.read()
                 assert (head, answer.status) == (head, status)
+
+    async def test_a_line_may_end_in_two_parts(self, protocol: Protocol) -> None:
+        async with running(protocol) as server:
+            client = await server.connect()
+            post = b"POST / HTTP/1.1\r\nHost: k\r\nTransfer-Encoding: chunked\r\n\r\n"
+            for part in (post, b"1\r", b"\nx\r", b"\n0\r\n\r\n"):
+                await client.send(part)
+                await asyncio.sleep(0.001)
+            assert (await client.read()).body == b"POST / 1"
 
     async def test_a_whole_url_of_this_host_is_its_path(self, protocol: Protocol) -> None:
         async with running(protocol) as server:

@@ -13,7 +13,7 @@ from keygraph.errors import without_frames
 from keygraph_server.connections import refusals
 from keygraph_server.connections.guarded import BODY, DISCARDED, HEAD, NOTHING, GuardedConnection
 
-_ODD = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]|[\0-\x08\v\f\x0e-\x1f\x7f]")
+_ODD = re.compile(rb"(?<!\r)\n|\r(?=[^\n])|\n[ \t]|[\0-\x08\v\f\x0e-\x1f\x7f]")
 """Line ends of one character, lines that continue others, and control characters. h11 takes them, and others do not."""
 
 
@@ -63,6 +63,8 @@ class _Events(h11.Connection):
         self._settings = connection.gate.settings
         super().__init__(h11.SERVER, self._settings.max_head_bytes)
         self._connection = proxy(connection)
+        self._half_end = b""
+        """The first half of a line end whose second half has not come: h11 takes it."""
 
     def next_event(self) -> Any:
         connection = self._connection
@@ -79,9 +81,14 @@ class _Events(h11.Connection):
                 case 501:
                     return self._refuse(refusals.NO_SUCH_CODING)
             return self._refuse(refusals.NOT_HTTP)
-        is_of_lines = isinstance(event, h11.Request | h11.EndOfMessage)  # a head, or trailers
-        if is_of_lines and _ODD.search(before, 0, len(before) - len(self.trailing_data[0])):
+        # A head, the sizes of chunks, or trailers.
+        count = len(before) - len(self.trailing_data[0])
+        if isinstance(event, h11.Data):
+            count -= len(event.data)
+        lines = self._half_end + before[:count]
+        if count and _ODD.search(lines):
             return self._refuse(refusals.NOT_HTTP)
+        self._half_end = b"\r" if lines.endswith(b"\r") else b""
         if isinstance(event, h11.Data):
             connection.body_received(len(event.data))
         elif isinstance(event, h11.EndOfMessage):
