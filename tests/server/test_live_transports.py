@@ -19,6 +19,7 @@ import httpx
 import jwt
 import pytest
 from pydantic import SecretStr
+from wsproto import WSConnection
 from wsproto.events import CloseConnection
 from wsproto.utilities import LocalProtocolError
 
@@ -313,13 +314,17 @@ async def test_messages_that_come_at_once_wait_in_the_client(shop: Serving) -> N
         }
 
 
+HANDSHAKE = (
+    b"GET /graphql HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    b"Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
+)
+
+
 async def raw_socket(shop: Serving, receives: int = 4096, address: str = "127.0.0.1") -> Client:
     """A WebSocket that was opened, whose frames are written by hand."""
     client = await shop.server.connect(address, receives)
-    head = "GET /graphql HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-    head += "Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
-    await client.send(head.encode())
+    await client.send(HANDSHAKE)
     await client.reader.readuntil(b"\r\n\r\n")
     return client
 
@@ -384,6 +389,34 @@ async def test_messages_begin_in_the_rounds_of_requests(
             rounds += 1
             await asyncio.sleep(0)
     assert max(handled.values()) <= 24
+
+
+async def test_handshakes_begin_in_the_rounds_of_requests(
+    shop: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, handled = 0, Counter[int]()
+    receive = WSConnection.receive_data
+
+    def receiving(self: WSConnection, data: bytes | None) -> None:
+        handled[rounds] += 1
+        time.sleep(0.005)
+        receive(self, data)
+
+    monkeypatch.setattr(WSConnection, "receive_data", receiving)
+    clients = [await shop.server.connect() for _ in range(40)]
+    for client in clients:
+        client.writer.write(HANDSHAKE)
+    async with asyncio.timeout(SECONDS):
+        while handled.total() < 40:
+            rounds += 1
+            await asyncio.sleep(0)
+    assert max(handled.values()) <= 24
+
+
+async def test_a_handshake_that_is_not_ascii_is_refused(shop: Serving) -> None:
+    client = await shop.server.connect()
+    await client.send(HANDSHAKE.replace(b"graphql-transport-ws", b"\xff"))
+    assert (await client.read()).status == 400
 
 
 @pytest.mark.parametrize("is_slow", [False, True])

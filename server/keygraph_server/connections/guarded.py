@@ -216,7 +216,12 @@ class GuardedConnection(asyncio.Protocol):
             self.app_state[BEGAN] = self.loop.time()
         start = 0
         while start < len(data):
-            if start and not is_last and self.reading is not DISCARDED and self.has_requests_waiting():
+            if self.reading is DISCARDED:
+                self.received += len(data) - start
+                if self.received > _ENDING_BYTES:
+                    self.transport.abort()
+                return
+            if start and not is_last and self.has_requests_waiting():
                 self._keep_rest(data[start:])
                 return
             # The chunks of a part are all read before they are counted.
@@ -225,11 +230,8 @@ class GuardedConnection(asyncio.Protocol):
             start += size
             self.received += len(part)
             self._chunks -= 1
-            if self.reading is not DISCARDED:
-                self.feed(part)
-                self._check_size()
-            elif self.received > _ENDING_BYTES:
-                self.transport.abort()
+            self.feed(part)
+            self._check_size()
 
     def _check_size(self) -> None:
         limit = self.gate.settings.max_head_bytes

@@ -48,6 +48,8 @@ class WebSocketConnection(WSProtocol):
         self.address = address
         self.held = 0
         self._unsent = Unsent()
+        self._came = b""
+        """What wsproto has not got yet: it parses the head of a handshake at once, which takes up to a millisecond."""
         self._unparsed = 0
         """The bytes that were not parsed yet."""
         self._queued = 0
@@ -80,21 +82,13 @@ class WebSocketConnection(WSProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._unparsed += len(data)
-        try:
-            self.conn.receive_data(data)
-        except RemoteProtocolError:
-            # The head is no handshake.
-            self.transport.write(self.gate.refusal(NOT_HTTP))
-            self.transport.close()
-        except LocalProtocolError:
-            self.transport.close()  # after the end
-        else:
-            if self._turn is None:
-                turn = rounds().enter_if_over(self.address)
-                if turn is None:
-                    self.handle_events()
-                else:
-                    self._wait(turn)
+        self._came += data
+        if self._turn is None:
+            turn = rounds().enter_if_over(self.address)
+            if turn is None:
+                self.handle_events()
+            else:
+                self._wait(turn)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -109,6 +103,18 @@ class WebSocketConnection(WSProtocol):
 
     def handle_events(self) -> None:
         """Handles some of what has come, as far as the application can take it."""
+        came, self._came = self._came, b""
+        try:
+            if came:
+                self.conn.receive_data(came)
+        except (RemoteProtocolError, UnicodeDecodeError):
+            # The head is no handshake.
+            self.transport.write(self.gate.refusal(NOT_HTTP))
+            self.transport.close()
+            return
+        except LocalProtocolError:
+            self.transport.close()  # after the end
+            return
         left = _FRAMES_AT_ONCE
         for event in self.conn.events():
             left -= 1
