@@ -84,14 +84,13 @@ class _Events(h11.Connection):
         # A head, the sizes of chunks, or trailers.
         count = len(before) - len(self.trailing_data[0])
         if isinstance(event, h11.Data):
+            connection.body_received(len(event.data))
             count -= len(event.data)
         lines = self._half_end + before[:count]
         if count and _ODD.search(lines):
             return self._refuse(refusals.NOT_HTTP)
         self._half_end = b"\r" if lines.endswith(b"\r") else b""
-        if isinstance(event, h11.Data):
-            connection.body_received(len(event.data))
-        elif isinstance(event, h11.EndOfMessage):
+        if isinstance(event, h11.EndOfMessage):
             connection.message_complete()
         elif isinstance(event, h11.Request):
             connection.read_at_once += 1
