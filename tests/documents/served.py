@@ -26,9 +26,9 @@ Pattern: TypeAlias = tuple[str, Any, list[str]]
 
 
 def blocks(text: str) -> list[list[str]]:
-    """The lines of each block of a text. An indented line continues the one before, and one that begins with `# ` is a comment."""
-    lines = re.sub(r"^# .*\n", "", text.strip(), flags=re.MULTILINE).replace("\n  ", " ")
-    return [block.split("\n") for block in lines.split("\n\n")]
+    """The lines of each block of a text. An indented line continues the one before; a block may begin with a comment."""
+    lines = text.strip().replace("\n  ", " ")
+    return [re.sub("^# .*\n", "", block).split("\n") for block in lines.split("\n\n")]
 
 
 def patterns(text: str) -> list[Any]:
