@@ -27,12 +27,12 @@ from keygraph.dynamo.conditions import And
 from keygraph.dynamo.items import Item, Value, base64_text
 from keygraph.dynamo.store import BatchGet, Store, Write
 from keygraph.dynamo.streams import StreamRecord
-from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem, StreamTrimmed
+from keygraph.errors import BadUserInput, ConditionFailed, StreamTrimmed
 from keygraph.graph import Graph
 from keygraph.keys.types import decode, encode
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import Tally, combined, is_unfit, stored_value
+from keygraph.resolve.derived import Tally, age_of, combined, is_unfit, stored_age, stored_value
 from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import key_to_json
 from keygraph.tables.totals import is_listed
@@ -78,11 +78,6 @@ class StreamTallies:
                 failed(error)
             return {}
         return found
-
-
-def age_of(record: RecordType, field: Field) -> Field:
-    """Returns the field with the time of the last change in another one."""
-    return record.fields[f"{field.name}_as_of"]
 
 
 @dataclass
@@ -156,8 +151,7 @@ class StreamCounter:
 
         def is_foreign(of: RecordType, old: Item, new: Item) -> bool:
             for each in self._tallies.of[of]:
-                age = age_of(of, each)
-                before, after = _time(of, age, old), _time(of, age, new)
+                before, after = stored_age(of, each, old), stored_age(of, each, new)
                 is_changed = before != after or stored_value(each, old) != stored_value(each, new)
                 if is_changed and (after is None or (before is not None and after <= before)):
                     return True
@@ -233,14 +227,6 @@ def negated(value: Value) -> Value:
     return cast(Decimal, value).copy_negate()
 
 
-def _time(record: RecordType, age: Field, item: Item) -> datetime | None:
-    try:
-        found = record.reader(age)(item)
-    except CorruptItem:
-        return None
-    return found if isinstance(found, datetime) and found.tzinfo is not None else None
-
-
 class NodeValues:
     """The values that nodes have, and their ledgers."""
 
@@ -299,7 +285,7 @@ class NodeValues:
             conditions = [self._presence.is_there(record)]
             for each in self._tallies.of[record]:
                 value, age = ledger.value_of(each), age_of(record, each)
-                stored, at = stored_value(each, item), _time(record, age, item)
+                stored, at = stored_value(each, item), stored_age(record, each, item)
                 # One that was too large has its time.
                 if (stored is None and at is None and not is_new) or (at is not None and at > ledger.at):
                     continue
@@ -314,7 +300,7 @@ class NodeValues:
                 changes.append(SetTo(age.attribute, encode(age.type, ledger.at)))
                 conditions.append(is_unchanged(age.attribute, item))
             if not changes:
-                return all(_time(record, age_of(record, each), item) for each in self._tallies.of[record])
+                return all(stored_age(record, each, item) for each in self._tallies.of[record])
             fitting, of_maps = within_maps(changes, item)
             action = UpdateItem(self._graph.table.key_of(item), tuple(fitting), And((*conditions, *of_maps)))
             try:

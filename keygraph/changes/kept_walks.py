@@ -30,7 +30,7 @@ from keygraph.keys.types import encode
 from keygraph.lists.reading import requests_of_all
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import stored_value
+from keygraph.resolve.derived import age_of, stored_value
 from keygraph.resolve.walks import NodeWalk
 from keygraph.tables.bulk import gathered
 from keygraph.tables.totals import list_form
@@ -215,8 +215,8 @@ class StreamWalks:
 
 def _fields(walk: NodeWalk) -> tuple[Field, Field]:
     """Returns the field with what a walk found, and the one with its time."""
-    fields = walk.owner.fields
-    return fields[walk.name], fields[f"{walk.name}_as_of"]
+    field = walk.owner.fields[walk.name]
+    return field, age_of(walk.owner, field)
 
 
 def _stored(walk: NodeWalk, item: Item) -> Value:

@@ -16,7 +16,6 @@ from typing import TypeAlias, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyType, KeyValue, Position
-from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot, Template, Token, replaced
 from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType, Kind, is_optional
@@ -446,10 +445,7 @@ class AccessPath:
 
     def owner_of(self, item: Item) -> tuple[str, ...] | None:
         """Returns the texts of the owner's identity from an item; None if it does not show whose it is."""
-        try:
-            return None if self.end is None else self.record.end_identity(item, self.record.ends[self.end])
-        except CorruptItem:
-            return None
+        return None if self.end is None else self.record.readable_end(item, self.record.ends[self.end])
 
     @cached_property
     def position(self) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from many items (`read_identity`, `reader`, `end_reader`) is a function that is 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from decimal import Decimal
@@ -408,6 +409,13 @@ class RecordType:
                 found = self._readers[field] = without_empty_text(found, field.attribute)
         return found
 
+    def readable_value(self, item: Item, field: Field, otherwise: object = None) -> Any:
+        """Returns a field's value in an item; `otherwise` if it cannot be read, which is reported elsewhere."""
+        try:
+            return self.reader(field)(item)
+        except CorruptItem:
+            return otherwise
+
     def plain_attribute(self, field: Field) -> tuple[str, type] | None:
         """Returns the attribute that holds the field's value, with its Python type; None if there is none."""
         expected, name = STORED_AS_READ.get(field.type.kind), self.first_attribute(field)
@@ -543,6 +551,13 @@ class RecordType:
             texts.append(text)
         return tuple(texts) if any(texts) else None
 
+    def readable_end(self, item: Item, end: End) -> Texts | None:
+        """Returns the same; None also for an end that cannot be read, which is reported elsewhere."""
+        try:
+            return self.end_identity(item, end)
+        except CorruptItem:
+            return None
+
     @cached_property
     def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None, TextReader]]]:
         """For each end the slots of its identity, as seen from the node's type and from this one, with the functions
@@ -626,6 +641,13 @@ class RecordType:
             except ValueError:
                 found.append(self.no_key(end))
         return sorted(found, key=str)[part] if isinstance(values, set) else found
+
+    def readable_members(self, item: Item, end: End) -> Iterator[tuple[int, Texts]]:
+        """Yields the identities that can be read of the nodes that a list or set names, with their numbers in it."""
+        with suppress(CorruptItem):
+            for number, each in enumerate(self.member_identities(item, end) or ()):
+                if not isinstance(each, CorruptItem):
+                    yield number, each
 
     def no_key(self, end: End) -> CorruptItem:
         """Returns the error of an item whose end names no node."""

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from keygraph.declare.declaration import ListOptions
 from keygraph.dynamo.items import Item
-from keygraph.errors import CorruptItem
 from keygraph.model.candidates import candidates
 from keygraph.model.counterparts import Correspondence
 from keygraph.model.paths import AccessPath, hold_all
@@ -46,11 +45,7 @@ class EndReference:
 
     def names(self, item: Item, identity: Texts) -> bool:
         """Returns whether a record names the node with this identity."""
-        try:
-            found = self.record.end_identity(item, self.end)
-        except CorruptItem:
-            return False
-        return found == self.end.identity_of(self.node, identity)
+        return self.record.readable_end(item, self.end) == self.end.identity_of(self.node, identity)
 
 
 def references(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from operator import itemgetter
@@ -77,6 +78,17 @@ def stored_value(field: Field, item: Item) -> Value:
     return value
 
 
+def age_of(record: RecordType, field: Field) -> Field:
+    """Returns the field with the time for which another one was computed."""
+    return record.fields[f"{field.name}_as_of"]
+
+
+def stored_age(record: RecordType, field: Field, item: Item) -> datetime | None:
+    """Returns the time for which a field of an item was computed; None if it has no such time."""
+    found = record.readable_value(item, age_of(record, field))
+    return found if isinstance(found, datetime) and found.tzinfo is not None else None
+
+
 def as_stored(field: Field, value: Value, before: Item) -> Value:
     """Returns the attribute for a value that replaces the one of an item.
 
@@ -144,10 +156,7 @@ class Tally:
         record, owner, end = self.record, self.owner, self.record.ends[self.path.end or ""]
 
         def node(item: Item) -> Texts | None:
-            try:
-                identity = record.end_identity(item, end)
-            except CorruptItem:
-                return None
+            identity = record.readable_end(item, end)
             if identity is None:
                 return None
             members, own = end.nodes(identity) if end.text else (end.members, identity)

@@ -31,13 +31,12 @@ from keygraph.dynamo.items import (
     untyped_item,
 )
 from keygraph.dynamo.order import number_bytes
-from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import NUMBERS, Copy, Tally, combined, is_storable
+from keygraph.resolve.derived import NUMBERS, Copy, Tally, age_of, combined, is_storable
 from keygraph.resolve.walks import NodeWalk
 from keygraph.tables.totals import is_listed
 from keygraph.tables.walked_edges import WalkedEdges, WalkSource, far_node
@@ -97,7 +96,7 @@ class Summary:
     @property
     def age(self) -> Field | None:
         """The field with its age; None if transactions or the stream keep the value."""
-        return self.record.fields[f"{self.field.name}_as_of"] if self.field.keeper == "job" else None
+        return age_of(self.record, self.field) if self.field.keeper == "job" else None
 
     @property
     def stored(self) -> list[Path]:
@@ -173,21 +172,13 @@ class OfNode(Summary):
 
     def contributions(self, record: RecordType, item: Item) -> Contributions:
         source, identity = self.copy.sources.get(record), record.read_identity(item)
-        if source is None or identity is None:
-            return
-        try:
-            value = record.reader(source)(item)
-        except CorruptItem:
-            return
-        if value is not None:
+        value = None if source is None else record.readable_value(item, source)
+        if source is not None and identity is not None and value is not None:
             stored: Any = at_path(item, source.attribute)
             yield _text((record.name, *identity)), encode(source.type, value) if stored is None else stored
 
     def group(self, item: Item) -> str:
-        try:
-            identity = self.record.end_identity(item, self.copy.end)
-        except CorruptItem:
-            return NO_GROUP
+        identity = self.record.readable_end(item, self.copy.end)
         if identity is None:
             return NO_GROUP
         members, own = self.copy.end.nodes(identity)
@@ -233,12 +224,8 @@ class OfTop(OfList):
 
     def contributions(self, record: RecordType, item: Item) -> Contributions:
         for tally in self.tallies.get(record, ()):
-            try:
-                node = tally.node(item)
-                score = None if tally.source is None else record.reader(tally.source)(item)
-                entry = self._entry(tally, item)
-            except CorruptItem:
-                continue
+            node, entry = tally.node(item), self._entry(tally, item)
+            score = None if tally.source is None else record.readable_value(item, tally.source)
             if None in (node, score, entry) or node is None or tally.source is None:
                 continue
             if is_listed(self.graph, tally, item):
@@ -283,23 +270,17 @@ class OfRank(Summary):
 
     def group(self, item: Item) -> str:
         name = self.field.kept_within
-        try:
-            if name in self.record.ends:
-                identity = self.record.end_identity(item, self.record.ends[name])
-                return NO_GROUP if identity is None else _text(identity)
-            value = self.record.reader(self.record.fields[name])(item) if name else ""
-        except CorruptItem:
-            return NO_GROUP
+        if name in self.record.ends:
+            identity = self.record.readable_end(item, self.record.ends[name])
+            return NO_GROUP if identity is None else _text(identity)
+        value = self.record.readable_value(item, self.record.fields[name]) if name else ""
         if value is None:
             return NO_GROUP
         return _dumped(encode(self.record.fields[name].type, value) if name else "").decode()
 
     def order(self, item: Item) -> bytes:
         """Returns the place of an item in its group."""
-        try:
-            value = self.record.reader(self.source)(item)
-        except CorruptItem:
-            value = None
+        value = self.record.readable_value(item, self.source)
         if value is None:
             return _UNRANKED
         try:

@@ -24,7 +24,7 @@ from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import as_stored, is_unfit, stored_value
+from keygraph.resolve.derived import age_of, as_stored, is_unfit, stored_age, stored_value
 from keygraph.summaries.work import OfWalk, Result
 from keygraph.tables.bulk import RatedStore, WriteRate, unwritten
 from keygraph.tables.findings import FindingKind
@@ -150,7 +150,9 @@ class SummaryWriter:
             if not results:
                 return "newer"
             changed = [each for each in results if stored_value(each.summary.field, item or {}) != each.value]
-            is_done = all(self._age(record, each, item or {}) == self._as_of for each in results)
+            is_done = all(
+                stored_age(record, each.summary.field, item or {}) == self._as_of for each in results
+            )
             if not changed and (self._options.only_changed or is_done):
                 return "confirmed"
             changes, conditions = self._changes(record, results, before, item or {})
@@ -174,19 +176,10 @@ class SummaryWriter:
     def _is_newer(self, record: RecordType, result: Result, item: Item) -> bool:
         """Returns whether a stored value is newer than the result, or as new and another one. An equal one, this job has
         written before it was interrupted."""
-        stored = self._age(record, result, item)
+        stored = stored_age(record, result.summary.field, item)
         if stored is None or stored != self._as_of:
             return stored is not None and stored > self._as_of
         return stored_value(result.summary.field, item) != result.value
-
-    def _age(self, record: RecordType, result: Result, item: Item) -> datetime | None:
-        """Returns the age of a stored value."""
-        age = result.summary.age
-        try:
-            stored = None if age is None else record.reader(age)(item)
-        except CorruptItem:
-            return None
-        return stored if isinstance(stored, datetime) and stored.tzinfo is not None else None
 
     def _changes(
         self, record: RecordType, results: Iterable[Result], before: Item, item: Item
@@ -194,12 +187,11 @@ class SummaryWriter:
         changes: list[AttributeChange] = []
         conditions: list[Condition] = [self._presence.is_there(record)]
         for result in results:
-            declared, age = result.summary.field, result.summary.age
+            declared, age = result.summary.field, age_of(record, result.summary.field)
             changes.append(_set(declared.kept_attribute, as_stored(declared, result.value, item)))
             conditions += [is_unchanged(own, before) for own in result.summary.own]
-            if age is not None:
-                changes.append(SetTo(age.attribute, encode(age.type, self._as_of)))
-                conditions.append(is_unchanged(age.attribute, item))
+            changes.append(SetTo(age.attribute, encode(age.type, self._as_of)))
+            conditions.append(is_unchanged(age.attribute, item))
         fitting, of_maps = within_maps(changes, item)
         return fitting, [*dict.fromkeys((*conditions, *of_maps))]
 

@@ -184,23 +184,15 @@ def named_nodes(
     in_key = record.end_readers if identity is not None else {}
     for end in record.ends.values():
         own = in_key[end.name](identity) if identity is not None and end.name in in_key else None
-        try:
-            if own is None or "" in own:
-                own = record.end_identity(item, end)
-        except CorruptItem:
-            continue
+        if own is None or "" in own:
+            own = record.readable_end(item, end)
         if own is not None:
             (node, *_), texts = end.nodes(own)
             yield end.name, node, texts
     for end in record.list_ends.values():
-        try:
-            named = record.member_identities(item, end)
-        except CorruptItem:
-            continue
-        for each in named or ():
-            if not isinstance(each, CorruptItem):
-                (node, *_), texts = end.nodes(each)
-                yield end.name, node, texts
+        for _, own in record.readable_members(item, end):
+            (node, *_), texts = end.nodes(own)
+            yield end.name, node, texts
 
 
 def names_no_node(record: RecordType, item: Item, end: End) -> bool:

@@ -381,7 +381,10 @@ class Window:
             keys = self._graph.table_keys(node, own)
             self._copying += [_Leading(item, record, keys, each) for each in copies if each.end.name == end]
         for copy in copies:
-            if names_no_node(record, item, copy.end) and self._value(record, copy, item) is not None:
+            if (
+                names_no_node(record, item, copy.end)
+                and record.readable_value(item, copy.field, object()) is not None
+            ):
                 what = f"{copy.field.name} has a value, and {copy.end.name} names no node"
                 kind = FindingKind(_problem_of(copy), record.name, what)
                 self._found.append(Finding(kind, Example(self._key(item), None), item, copy.field.name))
@@ -486,7 +489,7 @@ class Window:
             for key, node in found.items():
                 if copy is None or (wanted := self._source_value(copy, node)) is _UNREADABLE:
                     continue
-                if self._value(record, copy, item) == wanted:
+                if record.readable_value(item, copy.field, object()) == wanted:
                     continue
                 name, right = copy.field.name, None
                 if copy.field.follows and COPYING in node and not is_left(node):
@@ -503,20 +506,8 @@ class Window:
     def _source_value(self, copy: Copy, node: Item) -> object:
         """Returns what a node has for a copy, whatever attributes or keys hold it."""
         of = self._graph.recognise(node)
-        if of is None or of not in copy.sources:
-            return _UNREADABLE
-        try:
-            return of.reader(copy.sources[of])(node)
-        except CorruptItem:
-            return _UNREADABLE  # reported for the node itself
-
-    def _value(self, record: RecordType, copy: Copy, item: Item) -> object:
-        """Returns what an item has in a copy; what equals nothing else if it cannot be read."""
-        try:
-            value: object = record.reader(copy.field)(item)
-        except CorruptItem:
-            return object()
-        return value
+        source = None if of is None else copy.sources.get(of)
+        return _UNREADABLE if of is None or source is None else of.readable_value(node, source, _UNREADABLE)
 
     async def _look_at_totals(self, store: Store) -> None:
         wrong = [each async for each in self._wrong_totals(store)]

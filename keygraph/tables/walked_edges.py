@@ -122,10 +122,7 @@ class WalkedEdges:
     def of(self, record: RecordType, item: Item) -> Iterator[FollowedEdge]:
         """Yields the edges of an item."""
         for tally, names in self._tallies.get(record, ()):
-            try:
-                owner, far = tally.node(item), far_node(tally, item)
-            except CorruptItem:
-                continue
+            owner, far = tally.node(item), far_node(tally, item)
             if owner is None or far is None or not is_listed(self.graph, tally, item):
                 continue
             part = {name: item[name] for name in names if name in item}
@@ -176,15 +173,10 @@ class WalkedEdges:
 
 
 def _edges_of_ids(path: ListOfIds, item: Item) -> Iterator[FollowedEdge]:
-    try:
-        own = path.owner.read_identity(item)
-        identities = path.owner.member_identities(item, path.end) or ()
-    except CorruptItem:
-        return
-    for index, identity in enumerate(identities if own is not None else ()):
-        if own is not None and not isinstance(identity, CorruptItem):
-            members, texts = path.end.nodes(identity)
-            yield _edge(Vertex(path.owner, own), path.name, index.to_bytes(4), (members[0], texts), None)
+    own = path.owner.read_identity(item)
+    for number, identity in path.owner.readable_members(item, path.end) if own is not None else ():
+        members, texts = path.end.nodes(identity)
+        yield _edge(Vertex(path.owner, own or ()), path.name, number.to_bytes(4), (members[0], texts), None)
 
 
 def _edge(owner: Vertex, name: str, place: bytes, far: tuple[RecordType, Texts], edge: Any) -> FollowedEdge:
@@ -211,7 +203,7 @@ def far_node(tally: Tally, item: Item) -> tuple[RecordType, Texts] | None:
         identity = record.read_identity(item)
         return None if identity is None else (record, identity)
     end = record.ends[tally.path.far_end]
-    identity = record.end_identity(item, end)
+    identity = record.readable_end(item, end)
     if identity is None:
         return None
     members, own = end.nodes(identity)

@@ -16,7 +16,7 @@ from keygraph.dynamo.actions import AddMembers, AddNumber, Append, RemoveMembers
 from keygraph.dynamo.conditions import And, Condition, Path, at_path, disjunction
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
-from keygraph.errors import CorruptItem, FieldName, InputPath, Refusal
+from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
@@ -166,7 +166,7 @@ def _following_ends(
     if isinstance(request, NewRequest):
         item = maker.attributes(request.values, request.where, Refusals())
         for end in ends:
-            identity = _identity_at(record, item, end)
+            identity = record.readable_end(item, end)
             if identity is not None:
                 yield end, identity
         return
@@ -179,9 +179,9 @@ def _following_ends(
     item = _shared_after(write, request, old or write.in_key(record, request.identity))
     undecided = _undecided(write, request, ends)
     for end in ends:
-        identity = _identity_at(record, item, end)
+        identity = record.readable_end(item, end)
         is_decided = end not in undecided and (old is None or isinstance(request, Change))
-        if is_decided or (old is not None and identity != _identity_at(record, old, end)):
+        if is_decided or (old is not None and identity != record.readable_end(old, end)):
             yield end, identity
 
 
@@ -323,7 +323,7 @@ def _copies(write: WriteContext, request: WriteRequest) -> list[tuple[Copy, Name
             (copy, NamedEnd(copy.end, maker.input_name(copy.end.name)), identity)
             for copy in copies
             if copy.field.follows and copy.end.name not in given
-            if (identity := _identity_at(request.record, old, copy.end)) is not None
+            if (identity := request.record.readable_end(old, copy.end)) is not None
         ]
     return made
 
@@ -419,11 +419,3 @@ def spread_ends(write: WriteContext, record: RecordType) -> list[NamedEnd]:
     lists = [NamedEnd(end, write.maker(record).input_name(name)) for name, end in record.list_ends.items()]
     ends = [*write.fact(_named_ends, record), *lists]
     return [each for each in ends if any(member.table_keys.shards for member in each.end.members)]
-
-
-def _identity_at(record: RecordType, item: Item, end: End) -> Texts | None:
-    """Returns the identity of the node at an end of an item; None if it names none."""
-    try:
-        return record.end_identity(item, end)
-    except CorruptItem:
-        return None

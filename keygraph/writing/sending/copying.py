@@ -102,21 +102,11 @@ def changed_sources(
         fields = [copy.sources[record] for each in followers(write, change) for copy in each.copies]
         node = changed(old, update.changes)
         is_marked = COPYING in old
-        if is_marked or any(
-            _value(record, each.name, old) != _value(record, each.name, node) for each in fields
-        ):
+        values = [[record.readable_value(each, of, object()) for of in fields] for each in (old, node)]
+        if is_marked or values[0] != values[1]:
             same = are_as_read(record, [path for each in fields for path in each.attributes], old)
             found.append(CopySource(change, key, node, same, is_marked))
     return found
-
-
-def _value(record: RecordType, name: str, item: Item) -> object:
-    """Returns the value of a field; a new object if it cannot be read."""
-    try:
-        value: object = record.reader(record.fields[name])(item)
-    except CorruptItem:
-        return object()
-    return value
 
 
 @dataclass(slots=True)
@@ -129,7 +119,11 @@ class _Copying:
     same: list[NamingRecord] = field(default_factory=list)
 
     def is_outdated(self, item: Item) -> bool:
-        return any(_value(self.record, name, item) != value for name, value in self.values.items())
+        record = self.record
+        return any(
+            record.readable_value(item, record.fields[name], object()) != value
+            for name, value in self.values.items()
+        )
 
 
 async def copying_records(
