@@ -6,25 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from keygraph.dynamo.store import Answer, Request, Store
-from keygraph.dynamo.table import Table
-
-
-@dataclass(eq=False)
-class PassingStore:
-    """A store that passes requests on to another one; what is derived from it does something besides."""
-
-    store: Store
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        return await self.store.send(request)
-
-    async def close(self) -> None:
-        await self.store.close()
+from keygraph.dynamo.store import Answer, PassingStore, Request
 
 
 @dataclass(eq=False)

@@ -337,6 +337,23 @@ async def pages(store: Store, request: Query | Scan) -> AsyncIterator[Page]:
         request = replace(request, start=page.last)
 
 
+@dataclass(slots=True, eq=False)
+class PassingStore:
+    """A store that passes requests on to another one; what is derived from it does something besides."""
+
+    store: Store
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
 @dataclass(slots=True)
 class UnreadStore:
     """Replaces a store when nothing may be read, such as while an operation is explained."""

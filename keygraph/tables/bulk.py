@@ -17,6 +17,7 @@ from keygraph.dynamo.store import (
     Changed,
     Cost,
     Page,
+    PassingStore,
     Request,
     Scan,
     Store,
@@ -25,7 +26,7 @@ from keygraph.dynamo.store import (
     Written,
     pages,
 )
-from keygraph.dynamo.table import Key, Position, Table
+from keygraph.dynamo.table import Key, Position
 from keygraph.errors import ConditionFailed
 from keygraph.graph import Graph
 from keygraph.model.records import is_shard, node_of_shard
@@ -117,16 +118,11 @@ class WriteRate:
             return answer
 
 
-@dataclass(frozen=True)
-class RatedStore:
+@dataclass(slots=True)
+class RatedStore(PassingStore):
     """A store to which writes are sent by a rate."""
 
-    store: Store
     rate: WriteRate
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
 
     async def send(self, request: Request[Result], /) -> Result:
         """Sends a request. Raises what the store raises."""
@@ -135,21 +131,13 @@ class RatedStore:
         answer: Result = await (self.rate.send(self.store, write) if is_write else self.store.send(request))
         return answer
 
-    async def close(self) -> None:
-        await self.store.close()
 
-
-@dataclass(frozen=True)
-class UnwrittenStore:
+@dataclass(slots=True)
+class UnwrittenStore(PassingStore):
     """A store that reads, and answers writes as if they were made."""
 
-    store: Store
     listen: Callable[[Request[Any]], None] = lambda _: None
     """Called with each request."""
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
 
     async def send(self, request: Request[Result], /) -> Result:
         """Sends a request that reads. Raises what the store raises."""
@@ -162,21 +150,13 @@ class UnwrittenStore:
         answer: Result = made or await self.store.send(request)
         return answer
 
-    async def close(self) -> None:
-        await self.store.close()
 
-
-@dataclass(frozen=True)
-class TypedStore:
+@dataclass(slots=True)
+class TypedStore(PassingStore):
     """A store of which a Scan returns only the items of some types. All are read."""
 
-    store: Store
     graph: Graph
     types: Collection[str]
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
 
     async def send(self, request: Request[Result], /) -> Result:
         """Sends a request. Raises what the store raises."""
@@ -185,9 +165,6 @@ class TypedStore:
             answer = replace(answer, items=[*filter(self._is_wanted, answer.items)])
         found: Result = answer
         return found
-
-    async def close(self) -> None:
-        await self.store.close()
 
     def _is_wanted(self, item: Item) -> bool:
         if is_shard(item):  # which has a part of the numbers of its node

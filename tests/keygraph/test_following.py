@@ -15,7 +15,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, copy, edge, node, record, rule, sums, version
 from keygraph.dynamo.actions import Remove, SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, Query, Request, Scan, Transaction, Write, pages
+from keygraph.dynamo.store import Answer, PassingStore, Query, Request, Scan, Transaction, Write, pages
 from keygraph.errors import Unavailable, WriteRefused
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.repair import Repairs
@@ -25,7 +25,7 @@ from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.written import Written
-from tests.tracing import PassingStore, TracingStore
+from tests.tracing import TracingStore
 
 gsi = Index("gsi", "gp", "gs")
 by_name = Index("by-name", "np", "ns")

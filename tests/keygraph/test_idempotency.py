@@ -14,7 +14,7 @@ import pytest
 from keygraph import ID, Graph, Many, Table, edge, node, ttl
 from keygraph.draft.draft import draft
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Scan, Store, Transaction
+from keygraph.dynamo.store import BatchWrite, PassingStore, Scan, Store, Transaction
 from keygraph.dynamo.table import KeyType
 from keygraph.errors import BadUserInput, Reason, TransactionCanceled, Unavailable, WriteRefused
 from keygraph.names import NOTE
@@ -25,7 +25,6 @@ from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdge
 from keygraph.writing.sending.idempotency import IdempotencyKey, is_note, note_key
 from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
-from tests.tracing import PassingStore
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 

@@ -13,7 +13,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, node, record
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, Request, Scan, Transaction, Write, pages
+from keygraph.dynamo.store import Answer, PassingStore, Request, Scan, Transaction, Write, pages
 from keygraph.errors import Reason, TransactionCanceled, Unavailable, WriteRefused
 from keygraph.tables.verify import Verification
 from keygraph.writing.marks import MARK
@@ -30,7 +30,6 @@ from keygraph.writing.requests import (
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.written import Written
-from tests.tracing import PassingStore
 
 gsi = Index("gsi", "gp", "gs")
 inverse = Index("inverse", "sk", "pk", projection="KEYS_ONLY")

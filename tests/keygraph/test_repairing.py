@@ -35,7 +35,16 @@ from keygraph import (
 )
 from keygraph.dynamo.actions import AddNumber, SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, BatchWrite, Query, Request, Store, Transaction, Write
+from keygraph.dynamo.store import (
+    BatchGet,
+    BatchWrite,
+    PassingStore,
+    Query,
+    Request,
+    Store,
+    Transaction,
+    Write,
+)
 from keygraph.dynamo.table import Key
 from keygraph.errors import Unavailable
 from keygraph.model.expiry import now
@@ -57,7 +66,7 @@ from tests.keygraph.histories.asking import note as notes
 from tests.keygraph.histories.history import Event, asked, begin, carry_out, problems, run
 from tests.keygraph.test_verifying import RIGHT, WRONG, typed
 from tests.keygraph.verified_net import friend, graph, told, user
-from tests.tracing import HeldStore, PassingStore, TracingStore
+from tests.tracing import HeldStore, TracingStore
 
 ALL = [kind for kind in REPAIRS if kind != "copies"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, counts, node, record
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Query, Scan, Store, Write
+from keygraph.dynamo.store import BatchWrite, PassingStore, Query, Scan, Store, Write
 from keygraph.summaries.local import WorkFile
 from keygraph.summaries.work import Summaries
 from keygraph.tables.bulk import WriteRate
@@ -35,7 +35,7 @@ from tests.keygraph.summarized import (
     summarize,
 )
 from tests.keygraph.verified_net import told
-from tests.tracing import HeldStore, PassingStore
+from tests.tracing import HeldStore
 
 on_all_engines = pytest.mark.parametrize("engine", ENGINES)
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])

@@ -8,12 +8,12 @@ from typing import Any
 
 from keygraph import Format, Graph, Table, edge, node, record
 from keygraph.dynamo.items import Item, number
-from keygraph.dynamo.store import BatchGet, BatchWrite, Scan, Store
+from keygraph.dynamo.store import BatchGet, BatchWrite, PassingStore, Scan, Store
 from keygraph.tables.findings import Report
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.keygraph.verified_net import Pages, friend, graph, note, stay, told, user
-from tests.tracing import PassingStore, TracingStore
+from tests.tracing import TracingStore
 
 RIGHT: list[Item] = [
     *map(user, ("ann", "bob", "cid")),

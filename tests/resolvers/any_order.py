@@ -25,7 +25,7 @@ from typing import Any
 from unittest.mock import patch
 
 from keygraph.dynamo.limits import BATCH_GET_KEYS
-from keygraph.dynamo.store import Answer, BatchGet, Count, Query, Request, Store
+from keygraph.dynamo.store import Answer, BatchGet, Count, PassingStore, Query, Request, Store
 from keygraph.dynamo.table import Key
 from keygraph.errors import StoreError
 from keygraph.lists.query import ListQuery
@@ -41,7 +41,6 @@ from tests.resolvers.differential import Served, errors_of, served
 from tests.resolvers.made_operations import Choose, Maker
 from tests.resolvers.many_operations import main
 from tests.resolvers.worlds import SECRET
-from tests.tracing import PassingStore
 
 FROZEN = SimpleNamespace(time=lambda: 1_700_000_000.0)
 """The clock that says what has expired: requests have its time."""

@@ -31,7 +31,15 @@ from unittest.mock import Mock, patch
 from graphql import DocumentNode, parse, print_ast
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, CreateTable, DeleteTable, Request
+from keygraph.dynamo.store import (
+    Answer,
+    BatchGet,
+    BatchWrite,
+    CreateTable,
+    DeleteTable,
+    PassingStore,
+    Request,
+)
 from keygraph.dynamo.table import Key
 from keygraph.engines.open import open_store
 from keygraph.errors import BadUserInput
@@ -63,7 +71,6 @@ from tests.resolvers.worlds import (
     reservation_item,
     visit_item,
 )
-from tests.tracing import PassingStore
 
 EXAMPLES = ("commerce", "cargo", "education", "billing", "social", "talent")
 MADE = ("library", "everything", "methodical", "several", "several_by_keys", "walks", "sharing", "one_value")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keygraph.dynamo.store import Answer, Request, Transaction
-from tests.tracing import PassingStore
+from keygraph.dynamo.store import Answer, PassingStore, Request, Transaction
 
 
 @dataclass

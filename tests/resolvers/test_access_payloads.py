@@ -8,7 +8,7 @@ import pytest
 
 from keygraph import ID, Graph, Many, Table, create, delete, edge, many, node, read, viewer
 from keygraph import write as may_write
-from keygraph.dynamo.store import Answer, Request, Store, Transaction
+from keygraph.dynamo.store import Answer, PassingStore, Request, Store, Transaction
 from keygraph.errors import Unavailable
 from keygraph.model.permissions import KnownRecord, Permissions
 from keygraph.writing.requests import Delete, OnEdges
@@ -17,7 +17,6 @@ from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop
 from tests.resolvers.worlds import world
-from tests.tracing import PassingStore
 
 MEMBER = {"members": {"person": viewer("sub")}}
 TABLE = Table("Clubs", partition_key="PK", sort_key="SK")

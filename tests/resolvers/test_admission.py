@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from keygraph.admission import Admission, Overloaded
-from keygraph.dynamo.store import Answer, Request
+from keygraph.dynamo.store import Answer, PassingStore, Request
 from tests.resolvers.worlds import World, world
-from tests.tracing import PassingStore
 
 READ = 'query @consistent { user(userId: "12345") { name } }'  # not one that operations share
 BUSY = {

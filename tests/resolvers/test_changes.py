@@ -13,7 +13,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, node, read, stored, viewer
 from keygraph.dynamo.items import Item, typed_item
-from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, Query, Request
+from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, PassingStore, Query, Request
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.engines.dynamodb.answers import stream_record
 from keygraph.errors import ModelError, StreamTrimmed, Throttled
@@ -21,7 +21,6 @@ from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import build_schema
 from keygraph_resolvers.live import Listener
 from keygraph_resolvers.read.changes import RecordChange
-from keygraph_resolvers.read.meter import PassingStore
 from keygraph_resolvers.schema.types import check
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers import change_laws

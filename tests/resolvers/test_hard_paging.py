@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchWrite, Cost, CreateTable, Request
+from keygraph.dynamo.store import Answer, BatchWrite, Cost, CreateTable, PassingStore, Request
 from keygraph.engines.sqlite.engine import open_sqlite
 from tests.resolvers.paging import BOOK_LOANS, page
 from tests.resolvers.worlds import World, book_item, library, loan_item, member_item, world
-from tests.tracing import PassingStore
 
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
 

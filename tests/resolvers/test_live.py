@@ -17,14 +17,13 @@ import pytest
 from keygraph import ID, Graph, Table, node, read, viewer
 from keygraph.changes.stream import StreamReader
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, Query, Request, Store
+from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, PassingStore, Query, Request, Store
 from keygraph.dynamo.streams import EnableStream
 from keygraph.errors import StoreError, Throttled
 from keygraph.limits import LiveLimits
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Limits, OperationRequest, Service, build_schema
 from keygraph_resolvers.live import Listener, LiveLimitReached, LiveQueries
-from keygraph_resolvers.read.meter import PassingStore
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.worlds import SECRET, shop_items
 from tests.tracing import TracingStore

@@ -8,12 +8,11 @@ from typing import Any
 
 from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, read, viewer
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, Batch, BatchGet, Request
+from keygraph.dynamo.store import Answer, Batch, BatchGet, PassingStore, Request
 from keygraph.dynamo.table import Key
 from keygraph_resolvers import Observation, OperationRequest
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, filled, world
-from tests.tracing import PassingStore
 
 keys = Index("keys", "GPK", "GSK", projection="KEYS_ONLY")
 

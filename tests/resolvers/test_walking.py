@@ -9,7 +9,7 @@ import pytest
 from graphql.execution.values import VariableValues
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchWrite, Query, Request
+from keygraph.dynamo.store import Answer, BatchWrite, PassingStore, Query, Request
 from keygraph.errors import StoreError
 from keygraph.limits import Limits
 from keygraph.lists.projection import Attributes
@@ -23,7 +23,7 @@ from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.walks.walk import WalkedLists, Walking
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import SECRET
-from tests.tracing import PassingStore, TracingStore
+from tests.tracing import TracingStore
 
 CATEGORY = commerce.types["Category"]
 CHILDREN = commerce.node_lists[CATEGORY.name, "children"]

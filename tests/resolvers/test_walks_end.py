@@ -12,12 +12,11 @@ import pytest
 
 from keygraph import ID, Graph, Many, Ranked, Reach, Table, edge, node, ranked, reach
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchWrite, CreateTable, Page, Query, Request
+from keygraph.dynamo.store import Answer, BatchWrite, CreateTable, Page, PassingStore, Query, Request
 from keygraph.engines.open import open_store
 from keygraph_resolvers import OperationRequest, Service
 from tests.resolvers.worlds import SECRET, limits_of
 from tests.schemas import schema_of
-from tests.tracing import PassingStore
 
 
 @node("PERSON#{name}")

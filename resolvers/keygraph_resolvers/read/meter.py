@@ -37,13 +37,12 @@ from keygraph.dynamo.store import (
     Count,
     Counted,
     Page,
+    PassingStore,
     Query,
     Request,
-    Store,
     Written,
     read_units,
 )
-from keygraph.dynamo.table import Table
 from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled, again
 from keygraph.incidents import Incident
 from keygraph.turns import BUDGET, TooMuchWork, WorkBudget
@@ -110,20 +109,6 @@ class Failed(NamedTuple):
 
 READ: ContextVar[Read | None] = ContextVar("keygraph-read", default=None)
 """The read that the running task sends requests for."""
-
-
-@dataclass(slots=True)
-class PassingStore:
-    """A store that passes requests on to another one."""
-
-    store: Store
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
-
-    async def close(self) -> None:
-        await self.store.close()
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from keygraph.dynamo.store import (
     Below,
     Count,
     Equals,
+    PassingStore,
     Prefix,
     Query,
     Range,
@@ -31,7 +32,6 @@ from keygraph.dynamo.store import (
 )
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph_resolvers.read.changes import WantedChanges
-from keygraph_resolvers.read.meter import PassingStore
 
 Names: TypeAlias = frozenset[str] | None
 """The attributes that were read; None for all."""
