@@ -21,7 +21,7 @@ from typing import TypeAlias, cast
 
 import orjson
 
-from keygraph.changes.ledger import Ledger, Lineage, Node, ledger_key, replace_ledger
+from keygraph.changes.ledger import Ledger, Lineage, Node, ledger_name, replace_ledger
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And
 from keygraph.dynamo.items import Item, Value, base64_text
@@ -37,7 +37,7 @@ from keygraph.tables.bulk import gathered
 from keygraph.tables.findings import key_to_json
 from keygraph.tables.totals import is_listed
 from keygraph.writing.presence import Presence, is_unchanged, within_maps
-from keygraph.writing.sending.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_note, note_key
 
 _log = logging.getLogger(__name__)
 _NODES = 25
@@ -227,6 +227,12 @@ def negated(value: Value) -> Value:
     return cast(Decimal, value).copy_negate()
 
 
+async def read_node(graph: Graph, store: Store, node: Node) -> Item | None:
+    """Returns the item of a node; None if there is none. Raises StoreError."""
+    there = (await store.send(BatchGet(tuple(graph.table_keys(*node)), consistent=True))).items
+    return next((each for each in there if each is not None and graph.recognise(each) is node[0]), None)
+
+
 class NodeValues:
     """The values that nodes have, and their ledgers."""
 
@@ -238,7 +244,8 @@ class NodeValues:
 
     async def read(self, nodes: Iterable[Node]) -> Mapping[Node, tuple[Item | None, Item | None]]:
         """Returns the note and the item of each node; None for what is not there. Raises StoreError."""
-        keys = {node: (ledger_key(self._graph, node), *self._graph.table_keys(*node)) for node in nodes}
+        notes = {node: note_key(self._graph, ledger_name(node)) for node in nodes}
+        keys = {node: (note, *self._graph.table_keys(*node)) for node, note in notes.items()}
         wanted = tuple(key for several in keys.values() for key in several)
         batch = await self._store.send(BatchGet(wanted, consistent=True))
         there = dict(zip(wanted, batch.items, strict=True))

@@ -18,11 +18,11 @@ from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
-from keygraph.changes.counting import overwritten
+from keygraph.changes.counting import overwritten, read_node
 from keygraph.dynamo.actions import AttributeChange, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, at_path
 from keygraph.dynamo.items import Item, Value
-from keygraph.dynamo.store import BatchGet, Store, Write, pages
+from keygraph.dynamo.store import Store, Write, pages
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem
 from keygraph.graph import Graph
@@ -94,7 +94,7 @@ class StreamWalks:
     async def wrong(self, node: Vertex, changed: float = 0) -> dict[Field, Value]:
         """Returns what walks from a node find, of those of which it keeps something else, at the time of what it keeps, unless
         that is older than a change. Raises StoreError."""
-        item, wrong = await self._there(node), dict[Field, Value]()
+        item, wrong = await read_node(self._graph, self._store, node), dict[Field, Value]()
         for walk in self._walks.get(node.record, ()):
             field, age = _fields(walk)
             kept = None if item is None else stored_value(field, item)
@@ -134,7 +134,7 @@ class StreamWalks:
         """Walks from a node, and writes what it finds; if the node is not new, only what it had before. Raises StoreError."""
         record = node.record
         while True:
-            item = await self._there(node)
+            item = await read_node(self._graph, self._store, node)
             if item is None:
                 return
             walks = [each for each in self._walks[record] if is_new or _stored(each, item) is not None]
@@ -148,13 +148,6 @@ class StreamWalks:
             except BadUserInput as error:
                 _log.error("What walks found from a %s cannot be written: %s", record.name, error)
             return
-
-    async def _there(self, node: Vertex) -> Item | None:
-        keys = tuple(self._graph.table_keys(*node))
-        there = (await self._store.send(BatchGet(keys, consistent=True))).items
-        return next(
-            (each for each in there if each is not None and self._graph.recognise(each) is node.record), None
-        )
 
     async def _changes(
         self, node: Vertex, item: Item, walks: Sequence[NodeWalk]

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 from keygraph.changes.ledger import is_position, is_unwritten, is_whole
 from keygraph.changes.stream import readable
@@ -21,11 +20,10 @@ from keygraph.dynamo.conditions import And, Eq
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store, Write
 from keygraph.dynamo.streams import ShardPosition, Stream
-from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed
 from keygraph.graph import Graph
 from keygraph.names import NOTE
-from keygraph.writing.sending.idempotency import note_key
+from keygraph.writing.sending.idempotency import new_note, note_key
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,14 @@ class ShardLease:
         return None if self.is_finished else ShardPosition(self.after)
 
 
-def _key(graph: Graph, stream: str, shard: str) -> Key:
-    return note_key(graph, (0, "lease", stream, shard))
+def _name(stream: Stream, shard: str) -> tuple[str | int, ...]:
+    return 0, "lease", stream.name, shard
 
 
 async def read_leases(graph: Graph, store: Store, stream: Stream) -> dict[str, ShardLease]:
     """Returns the lease of each shard. Raises StoreError."""
     names = [each.name for each in stream.shards]
-    keys = tuple(_key(graph, stream.name, name) for name in names)
+    keys = tuple(note_key(graph, _name(stream, name)) for name in names)
     notes = (await store.send(BatchGet(keys, consistent=True))).items
     return {name: _lease(name, note) for name, note in zip(names, notes, strict=True)}
 
@@ -142,20 +140,19 @@ class Leases:
             )
 
     async def _write(self, stream: Stream, old: ShardLease, new: ShardLease) -> ShardLease | None:
-        names = [each.name for each in self.graph.table.keys]
-        content: Any = {
+        content = {
             "shard": new.shard,
             "owner": new.owner,
             "counter": Decimal(new.counter),
             "after": new.after,
             "finished": new.is_finished,
         }
-        key = _key(self.graph, stream.name, new.shard)
-        same = is_unwritten(names[0], old.foreign)
+        note = new_note(self.graph, _name(stream, new.shard), content)
+        same = is_unwritten(self.graph, old.foreign)
         if old.counter:
             same = And((Eq((NOTE, "counter"), Decimal(old.counter)), Eq((NOTE, "owner"), old.owner)))
         try:
-            await self.store.send(Write(PutItem({**dict(zip(names, key, strict=True)), NOTE: content}, same)))
+            await self.store.send(Write(PutItem(note, same)))
         except ConditionFailed as failed:
             there = None if failed.item is None else _lease(new.shard, failed.item)
             if there is not None and (there.owner, there.counter) == (new.owner, new.counter) and new.owner:
@@ -163,8 +160,7 @@ class Leases:
             else:
                 self.held.pop(new.shard, None)
                 return None
+        self.held.pop(new.shard, None)
         if new.owner == self.owner and not new.is_finished:
             self.held[new.shard] = new
-        else:
-            self.held.pop(new.shard, None)
         return new

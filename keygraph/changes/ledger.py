@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from keygraph.changes.stream import ancestors
 from keygraph.dynamo.actions import PutItem
@@ -26,7 +26,6 @@ from keygraph.dynamo.conditions import Condition, Eq, Exists, Not
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.store import Store, Write
 from keygraph.dynamo.streams import DescribeStream, StreamShard
-from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed
 from keygraph.graph import Graph
 from keygraph.model.fields import Field
@@ -34,7 +33,7 @@ from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.names import NOTE
 from keygraph.resolve.derived import combined, is_storable
-from keygraph.writing.sending.idempotency import note_key
+from keygraph.writing.sending.idempotency import new_note
 
 Node: TypeAlias = "tuple[RecordType, Texts]"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -130,15 +129,16 @@ def _exact_number(value: Value) -> Decimal:
     return exact
 
 
-def ledger_key(graph: Graph, node: Node) -> Key:
+def ledger_name(node: Node) -> tuple[str | int, ...]:
+    """Returns the name of a node's note."""
     record, identity = node
-    return note_key(graph, (0, "ledger", record.name, *identity))
+    return 0, "ledger", record.name, *identity
 
 
-def is_unwritten(partition: str, foreign: Item | None) -> Condition:
+def is_unwritten(graph: Graph, foreign: Item | None) -> Condition:
     """Returns the condition that there is no note, or still what another program has put in its place."""
     if foreign is None:
-        return Not(Exists((partition,)))
+        return Not(Exists((graph.table.partition.name,)))
     return Eq((NOTE,), foreign[NOTE]) if NOTE in foreign else Not(Exists((NOTE,)))
 
 
@@ -147,19 +147,18 @@ async def replace_ledger(graph: Graph, store: Store, node: Node, old: Ledger, ne
 
     Raises BadUserInput for one that is too large, and StoreError.
     """
-    names, key = [each.name for each in graph.table.keys], ledger_key(graph, node)
-    content: Any = {
+    content = {
         "node": [node[0].name, *node[1]],
         "version": Decimal(new.version),
         "values": {name: _as_kept(each) for name, each in new.values.items()},
         "read": dict(new.read),
         "microseconds": Decimal(new.microseconds),
     }
-    same = is_unwritten(names[0], old.foreign)
+    same = is_unwritten(graph, old.foreign)
     if old.version:
         same = Eq((NOTE, "version"), Decimal(old.version))
     try:
-        await store.send(Write(PutItem({**dict(zip(names, key, strict=True)), NOTE: content}, same)))
+        await store.send(Write(PutItem(new_note(graph, ledger_name(node), content), same)))
     except ConditionFailed as failed:
         return Ledger.of(failed.item)
     return None

@@ -145,9 +145,9 @@ def outcome(action: Action, old: Item | None, table: Table) -> Item | None:
         case CheckItem():
             return old
         case UpdateItem(key, changes):
-            names = [attribute.name for attribute in table.keys]
-            refuse_changes(changes, names)
-            return changed(old or dict(zip(names, key, strict=True)), changes)
+            own = table.attributes_of(key)
+            refuse_changes(changes, [*own])
+            return changed(old or own, changes)
 
 
 def refuse_changes(changes: Sequence[AttributeChange], keys: Sequence[str]) -> None:

@@ -242,6 +242,10 @@ class Table(_KeySchema):
         sort: Any = None if self.sort is None else item[self.sort.name]
         return (partition,) if self.sort is None else (partition, sort)
 
+    def attributes_of(self, key: Key) -> dict[str, Value]:
+        """Returns the attributes that hold a table key."""
+        return {attribute.name: value for attribute, value in zip(self.keys, key, strict=True)}
+
     def position_of(self, item: Mapping[str, Value], index: str | None) -> Position:
         """Returns the item's position in the table or the index. Raises KeyError if it lacks a key attribute."""
         return tuple(cast(KeyValue, item[key.name]) for key in self.position(index))

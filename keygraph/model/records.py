@@ -798,8 +798,7 @@ def node_of_shard(
 
 def new_shard(table: Table, record: RecordType, key: Key) -> Item:
     """Returns a shard of a node of a type, to which nothing was added yet."""
-    names = [attribute.name for attribute in table.keys]
-    return {**dict(zip(names, key, strict=True)), NOTE: {_SHARD_OF: record.name}}
+    return {**table.attributes_of(key), NOTE: {_SHARD_OF: record.name}}
 
 
 @dataclass(frozen=True)

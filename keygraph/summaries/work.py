@@ -35,6 +35,7 @@ from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
+from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import NUMBERS, Copy, Tally, age_of, combined, is_storable
 from keygraph.resolve.walks import NodeWalk
@@ -113,8 +114,9 @@ class Summary:
         return iter(())
 
     def group(self, item: Item) -> str:
-        """Returns the group by which the value of an item is computed; `NO_GROUP` for none."""
-        raise NotImplementedError
+        """Returns the group by which the value of an item is computed: the item itself. `NO_GROUP` for none."""
+        identity = self.record.read_identity(item)
+        return NO_GROUP if identity is None else _text(identity)
 
     def combined(self, values: Iterable[Value]) -> Value:
         """Returns the value of several contributions; those that were combined before can be combined again."""
@@ -150,11 +152,11 @@ class OfList(Summary):
         for tally in self.tallies.get(record, ()):
             added = tally.of(item)
             if added is not None and is_listed(self.graph, tally, item):
-                yield _text(added[0]), added[1]
+                yield self._group_of(tally.owner, added[0]), added[1]
 
-    def group(self, item: Item) -> str:
-        identity = self.record.read_identity(item)
-        return NO_GROUP if identity is None else _text(identity)
+    def _group_of(self, node: RecordType, identity: Texts) -> str:
+        """Returns the group of the items in the list of a node."""
+        return _text(identity)
 
     def combined(self, values: Iterable[Value]) -> Value:
         return combined(self.field, values)
@@ -203,11 +205,8 @@ class OfFirstList(OfList):
     def into(self) -> OfList:
         return self.whole
 
-    def contributions(self, record: RecordType, item: Item) -> Contributions:
-        for tally in self.tallies.get(record, ()):
-            added = tally.of(item)
-            if added is not None and is_listed(self.graph, tally, item):
-                yield _text((tally.owner.name, *added[0])), added[1]
+    def _group_of(self, node: RecordType, identity: Texts) -> str:
+        return _text((node.name, *identity))
 
     def linked(self, record: RecordType, item: Item) -> Iterator[tuple[str, str]]:
         """Yields the nodes that an item of the first list leads to, each with the node that has the list."""
@@ -308,10 +307,6 @@ class OfWalk(Summary):
     walk: NodeWalk
 
     stage = WALKS
-
-    def group(self, item: Item) -> str:
-        identity = self.record.read_identity(item)
-        return NO_GROUP if identity is None else _text(identity)
 
     def results(
         self, group: str, rows: Iterable[GroupRow], walked: WalkSource | None = None

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from keygraph.changes.counting import read_node
 from keygraph.changes.kept_walks import StreamWalks, is_same_walk
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import And, Condition, at_path
 from keygraph.dynamo.items import Item, Value
-from keygraph.dynamo.store import BatchGet, Store, Write
+from keygraph.dynamo.store import Store, Write
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem
 from keygraph.graph import Graph
@@ -98,7 +99,7 @@ class SummaryWriter:
         if streamed:
             walked = [each for each in streamed if isinstance(each.summary, OfWalk)]
             tallied = [each for each in streamed if each not in walked]
-            if await self._correct(key, record, tallied):
+            if await self._correct(key, record, tallied, before):
                 self.counted[REPAIRED] += 1
             # The change may be under way, so this is no mistake.
             if await self._walk_again(key, record, walked, before) and not by_job:
@@ -121,15 +122,13 @@ class SummaryWriter:
         self._tell(key, record, wrong, before)
         return True
 
-    async def _correct(self, key: Key, record: RecordType, results: Sequence[Result]) -> bool:
+    async def _correct(self, key: Key, record: RecordType, results: Sequence[Result], before: Item) -> bool:
         """Corrects what the stream keeps of a node, if it differs from its lists. Returns whether it did."""
-        [item] = (await self._store.send(BatchGet((key,), consistent=True))).items if results else (None,)
-        identity = (
-            None if item is None or self._graph.recognise(item) is not record else record.read_identity(item)
-        )
-        if item is None or identity is None:
+        known = record, record.read_identity(before) or ()
+        item = await read_node(self._graph, self._store, known) if results else None
+        if item is None:
             return False
-        node = record, identity
+        node = record, record.read_identity(item) or ()
         if await self._late_totals.has(node, {each.summary.field: each.value for each in results}):
             return False
         wrong = await self._late_totals.wrong(node, fixes=True)

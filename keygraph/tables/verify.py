@@ -296,9 +296,7 @@ class Window:
             self._add("unknown", None, "a shard of a type that does not have it", item)
             return
         node, key = found
-        identity = node.read_identity(
-            {each.name: value for each, value in zip(self._graph.table.keys, key, strict=True)}
-        )
+        identity = node.read_identity(self._graph.table.attributes_of(key))
         if identity is not None:
             self._nodes.setdefault((node.name, identity), []).append((item, node, ""))
 

@@ -149,8 +149,7 @@ class WriteContext:
         return self.of_key(record, self.graph.table_keys(record, identity)[0])
 
     def of_key(self, record: RecordType, key: Key) -> Item:
-        names = (attribute.name for attribute in self.graph.table.keys)
-        return record.completed(dict(zip(names, key, strict=True)))
+        return record.completed(self.graph.table.attributes_of(key))
 
     # --- What a request changes ---------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ def described(write: WriteContext, record: RecordType, item: Item) -> Item | Non
     key = placeholder_key(pair.other, known=pair.known_identity(item))
     if key == write.key_of(item):
         return None
-    made: Item = dict(zip((each.name for each in write.graph.table.keys), key, strict=True))
+    made: Item = write.graph.table.attributes_of(key)
     ends = {theirs: record.end_identity(item, record.ends[own]) for theirs, own in pair.ends.items()}
     known = {name: identity for name, identity in ends.items() if identity is not None}
     write.maker(pair.other).place(made, known, (), write.separate().refusals)

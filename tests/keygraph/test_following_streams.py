@@ -15,7 +15,7 @@ import pytest
 from keygraph.changes.counting import StreamCounter
 from keygraph.changes.following import FollowOptions, Progress, StreamWorker
 from keygraph.changes.leases import read_leases
-from keygraph.changes.ledger import ledger_key
+from keygraph.changes.ledger import ledger_name
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Store, Write
@@ -129,7 +129,7 @@ async def test_what_another_program_puts_in_the_place_of_a_note_stops_no_worker(
     assert stream is not None
     [shard] = [each.name for each in stream.shards]
     odd = {} if content is None else {NOTE: content}
-    keys = ledger_key(graph, TEAM_0), note_key(graph, (0, "lease", stream.name, shard))
+    keys = note_key(graph, ledger_name(TEAM_0)), note_key(graph, (0, "lease", stream.name, shard))
     await store.send(BatchWrite(tuple({**dict(zip(("pk", "sk"), key, strict=True)), **odd} for key in keys)))
     await store.send(
         BatchWrite((of_team("t0"), of_team("t1"), of_member("t0", "p0", 5), of_member("t1", "p1", 7)))

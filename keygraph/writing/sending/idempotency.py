@@ -58,20 +58,21 @@ def note_key(graph: Graph, name: tuple[str | int, ...]) -> Key:
     return tuple(_key_value(attribute, digest) for attribute in graph.table.keys)
 
 
+def new_note(graph: Graph, name: tuple[str | int, ...], content: Any) -> Item:
+    """Returns the note with a name."""
+    return {**graph.table.attributes_of(note_key(graph, name)), NOTE: content}
+
+
 def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> TransactionStep:
     """Returns the step that leaves the note, unless there is one that is still valid."""
-    names = [attribute.name for attribute in graph.table.keys]
     now = int(time.time())
-    item: dict[str, Any] = {
-        **dict(zip(names, note_key(graph, key.name), strict=True)),
-        NOTE: {
-            "asked": key.request_hash,
-            "done": [[each.record.name, *each.identity] for each in done],
-            "detached": [Decimal(each.detached) for each in done],
-            "new": [each.is_new for each in done],
-        },
-        graph.ttl_attribute: Decimal(now + NOTE_SECONDS),
+    content = {
+        "asked": key.request_hash,
+        "done": [[each.record.name, *each.identity] for each in done],
+        "detached": [Decimal(each.detached) for each in done],
+        "new": [each.is_new for each in done],
     }
+    item = {**new_note(graph, key.name, content), graph.ttl_attribute: Decimal(now + NOTE_SECONDS)}
     return TransactionStep(PutItem(item, _is_free(graph, now)), again)
 
 

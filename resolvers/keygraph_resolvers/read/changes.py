@@ -123,7 +123,7 @@ class RecordChange:
             return None
         identity = there[0].identity
         [key, *_] = self.graph.table_keys(record, identity)
-        named = dict(zip([each.name for each in self.graph.table.keys], key, strict=True))
+        named = self.graph.table.attributes_of(key)
         old, new = (None if each is None else {**each.attributes, **named} for each in others)
         mirror = RecordChange(self.graph, record, identity, old, new, self.at)
         mirror.texts = [each.texts for each in there]
