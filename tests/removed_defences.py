@@ -213,7 +213,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/engine.py", "clients=(client,) if client else ()", ""
     ),
     "test_others_run_while_a_large_answer_is_read": Removal(
-        "keygraph/engines/dynamodb/direct.py", "parsed_in_turns(reply.body) if is_large(reply.body) else", ""
+        "keygraph/engines/dynamodb/direct.py", "parsed_in_turns(reply.body) if transport.is_large(reply.body) else", ""
     ),
     "test_integers_of_more_than_64_bits_are_written_beside_others": Removal(
         f"{_HTTP}/graphql_http.py", "return await _LONG_TEXTS.run(as_long_json, response)", "return as_long_json(response)"

@@ -9,23 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Set
 
+from keygraph.dynamo import streams
 from keygraph.dynamo.store import Store
-from keygraph.dynamo.streams import (
-    DescribeStream,
-    LatestPosition,
-    ReadRecords,
-    RecordPage,
-    ShardPosition,
-    Stream,
-    StreamRecord,
-    StreamShard,
-)
 from keygraph.errors import StreamTrimmed, Unavailable
 
 
-async def describe_stream(store: Store) -> Stream:
+async def describe_stream(store: Store) -> streams.Stream:
     """Returns the stream of a table. Raises Unavailable if it is off."""
-    stream = await store.send(DescribeStream())
+    stream = await store.send(streams.DescribeStream())
     if stream is None:
         raise Unavailable(
             f"the stream of the table {store.table.name} is off: turn it on with `keygraph table update --stream`"
@@ -33,7 +24,7 @@ async def describe_stream(store: Store) -> Stream:
     return stream
 
 
-def ancestors(shards: Mapping[str, StreamShard], name: str) -> Iterator[str]:
+def ancestors(shards: Mapping[str, streams.StreamShard], name: str) -> Iterator[str]:
     """Yields the names of the shards whose changes come before those of a shard, the nearest first."""
     parent = shards[name].parent if name in shards else None
     while parent is not None and parent in shards:
@@ -44,12 +35,14 @@ def ancestors(shards: Mapping[str, StreamShard], name: str) -> Iterator[str]:
 class StreamReader:
     """Reads all shards of one stream."""
 
-    def __init__(self, store: Store, positions: Mapping[str, ShardPosition | None] | None = None) -> None:
+    def __init__(
+        self, store: Store, positions: Mapping[str, streams.ShardPosition | None] | None = None
+    ) -> None:
         """`positions` are those after which shards are read, by name; None for one that was read to its end. Any other
         shard is read from its beginning."""
         self._store = store
-        self.positions: dict[str, ShardPosition | None] = dict(positions or {})
-        self._stream: Stream | None = None
+        self.positions: dict[str, streams.ShardPosition | None] = dict(positions or {})
+        self._stream: streams.Stream | None = None
         self._failure: BaseException | None = None
         """Why a shard could not be read while others were."""
 
@@ -59,11 +52,11 @@ class StreamReader:
         # What is written while this asks is read, or not: each change is in one shard.
         open_ = [each.name for each in stream.shards if not each.is_closed]
         latest = await asyncio.gather(
-            *(self._store.send(LatestPosition(stream.name, name)) for name in open_)
+            *(self._store.send(streams.LatestPosition(stream.name, name)) for name in open_)
         )
         self.positions = {each.name: None for each in stream.shards} | dict(zip(open_, latest, strict=True))
 
-    async def read(self) -> list[tuple[str, StreamRecord]]:
+    async def read(self) -> list[tuple[str, streams.StreamRecord]]:
         """Returns the next changes of every shard that can be read, with its name; none if there are none yet.
 
         Raises StreamTrimmed if changes were deleted before they were read; the next call goes on with the oldest.
@@ -78,7 +71,7 @@ class StreamReader:
         pages = await asyncio.gather(
             *(self._page(stream.name, each.name) for each in ready), return_exceptions=True
         )
-        found: list[tuple[str, StreamRecord]] = []
+        found: list[tuple[str, streams.StreamRecord]] = []
         for shard, page in zip(ready, pages, strict=True):
             if isinstance(page, BaseException):
                 failure = page
@@ -97,18 +90,18 @@ class StreamReader:
         """The shards that were read to their end."""
         return {name for name, position in self.positions.items() if position is None}
 
-    async def _page(self, stream: str, shard: str) -> RecordPage:
-        position = self.positions.get(shard) or ShardPosition()
+    async def _page(self, stream: str, shard: str) -> streams.RecordPage:
+        position = self.positions.get(shard) or streams.ShardPosition()
         try:
-            return await self._store.send(ReadRecords(stream, shard, position))
+            return await self._store.send(streams.ReadRecords(stream, shard, position))
         except StreamTrimmed:
             # A shard that is gone is not described again.
-            self.positions[shard] = ShardPosition()
+            self.positions[shard] = streams.ShardPosition()
             self._stream = None
             raise
 
 
-def readable(shards: Iterable[StreamShard], finished: Set[str]) -> Iterator[StreamShard]:
+def readable(shards: Iterable[streams.StreamShard], finished: Set[str]) -> Iterator[streams.StreamShard]:
     """Yields the shards that can be read: they are not finished, and their parents are, or are gone."""
     names = {each.name for each in shards}
     for each in shards:

@@ -31,25 +31,7 @@ from typing import (
 )
 
 from keygraph.access.language import AccessRule
-from keygraph.declare.declaration import (
-    DECLARATION,
-    METHOD,
-    NO_NOTES,
-    CheckRule,
-    Declaration,
-    EdgeOptions,
-    Keeper,
-    ListOptions,
-    MethodDeclaration,
-    NodeOptions,
-    Notes,
-    RecordKind,
-    SharedDefault,
-    StoredAs,
-    TypeOptions,
-    WalkOptions,
-    declaration_of,
-)
+from keygraph.declare import declaration
 from keygraph.dynamo.table import Index, IndexKey
 from keygraph.keys.formats import Epoch, Format
 from keygraph.keys.types import IN_MAP
@@ -91,17 +73,17 @@ Context: TypeAlias = Annotated[Any, "the context of the operation"]
 class Specifier:
     """What is assigned to a field, in the metadata of a field of a dataclass."""
 
-    meaning: StoredAs | ListOptions | WalkOptions
+    meaning: declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions
     default: Any
-    notes: Notes = NO_NOTES
+    notes: declaration.Notes = declaration.NO_NOTES
 
     def as_field(self) -> Any:
         """Returns the field of a dataclass. In one that is no record type, it may only have a name and a default."""
         meaning, default = self.meaning, self.default
-        if not isinstance(meaning, StoredAs) or meaning.kept not in (None, "id"):
+        if not isinstance(meaning, declaration.StoredAs) or meaning.kept not in (None, "id"):
             notes: dict[str, Any] = {_SPECIFIER: self, IN_MAP: None}
             return dataclasses.field(init=False, default=None, repr=False, compare=False, metadata=notes)
-        is_name = meaning == StoredAs(meaning.path[:1], {}) and self.notes == NO_NOTES
+        is_name = meaning == declaration.StoredAs(meaning.path[:1], {}) and self.notes == declaration.NO_NOTES
         notes = {_SPECIFIER: self, IN_MAP: next(iter(meaning.path), "") if is_name else None}
         if is_mutable(default):
             return dataclasses.field(default_factory=partial(copying.deepcopy, default), metadata=notes)
@@ -148,10 +130,10 @@ def stored(
     named = {name: each for name, each in (("format", format), ("access", access)) if isinstance(each, str)}
     written = None if isinstance(format, str) else format
     rules = () if isinstance(access, str) else access
-    meaning = StoredAs(
+    meaning = declaration.StoredAs(
         path, {**attributes, **named}, written, in_key=in_key, whole_key=whole_key, access=rules, was=was
     )
-    return Specifier(meaning, default, Notes(deprecated, shareable, external)).as_field()
+    return Specifier(meaning, default, declaration.Notes(deprecated, shareable, external)).as_field()
 
 
 class FieldOptions(TypedDict, total=False):
@@ -167,7 +149,9 @@ class ListKeywords(FieldOptions, total=False):
 
 
 def _field(
-    make: Callable[[Sequence[AccessRule]], StoredAs | ListOptions | WalkOptions],
+    make: Callable[
+        [Sequence[AccessRule]], declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions
+    ],
     default: Any = None,
     /,
     *,
@@ -178,13 +162,13 @@ def _field(
 ) -> Any:
     if unknown:
         raise TypeError(f"a field has no option {' or '.join(unknown)}")
-    return Specifier(make(access), default, Notes(deprecated, shareable)).as_field()
+    return Specifier(make(access), default, declaration.Notes(deprecated, shareable)).as_field()
 
 
 class KeptOptions(FieldOptions, total=False):
     """The options of what a transaction or the job keeps."""
 
-    kept: Keeper
+    kept: declaration.Keeper
 
 
 class CountOptions(KeptOptions, total=False):
@@ -200,9 +184,9 @@ class AddedOptions(CountOptions, total=False):
 
 
 def _kept(
-    stored: StoredAs,
+    stored: declaration.StoredAs,
     where: Mapping[str, Any] | None = None,
-    kept: Keeper = "transaction",
+    kept: declaration.Keeper = "transaction",
     shards: int = 0,
     **options: Unpack[FieldOptions],
 ) -> Any:
@@ -220,19 +204,19 @@ def created(
     **options: Unpack[FieldOptions],
 ) -> Any:
     """When the record was created: a datetime that the server sets. It takes some options of `stored`."""
-    return _kept(StoredAs(path, {}, format, "created", in_key=in_key), **options)
+    return _kept(declaration.StoredAs(path, {}, format, "created", in_key=in_key), **options)
 
 
 def updated(
     *path: str, format: Format | None = None, init: Literal[False] = False, **options: Unpack[FieldOptions]
 ) -> Any:
     """When the record was last written: a datetime that the server sets."""
-    return _kept(StoredAs(path, {}, format, "updated"), **options)
+    return _kept(declaration.StoredAs(path, {}, format, "updated"), **options)
 
 
 def version(*path: str, init: Literal[False] = False) -> Any:
     """How often the record was written: an integer that the server counts from 1, compared with `expectedVersion`."""
-    return _kept(StoredAs(path, {}, kept="version"))
+    return _kept(declaration.StoredAs(path, {}, kept="version"))
 
 
 def counts(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[AddedOptions]) -> Any:
@@ -245,12 +229,12 @@ def counts(of: str, /, *path: str, init: Literal[False] = False, **options: Unpa
     which many clients add at once, the number is the sum of the node's own and those of ten items more: each mutation
     adds to one of these and leaves the node's item alone.
     """
-    return _kept(StoredAs(path, {}, None, "count", of), **options)
+    return _kept(declaration.StoredAs(path, {}, None, "count", of), **options)
 
 
 def sums(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[AddedOptions]) -> Any:
     """The sum of a field over a list of this node: `spent: Decimal = sums("orders.total")`. Kept like `counts`."""
-    return _kept(StoredAs(path, {}, None, "sum", of), **options)
+    return _kept(declaration.StoredAs(path, {}, None, "sum", of), **options)
 
 
 def average(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[AddedOptions]) -> Any:
@@ -258,7 +242,7 @@ def average(of: str, /, *path: str, init: Literal[False] = False, **options: Unp
 
     The node stores the exact sum and count, kept like `counts`. It is None if no item has a value.
     """
-    return _kept(StoredAs(path, {}, None, "average", of), **options)
+    return _kept(declaration.StoredAs(path, {}, None, "average", of), **options)
 
 
 def minimum(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[CountOptions]) -> Any:
@@ -266,12 +250,12 @@ def minimum(of: str, /, *path: str, init: Literal[False] = False, **options: Unp
 
     The list must be ordered by the field. It is None if the list is empty. Kept like `counts`.
     """
-    return _kept(StoredAs(path, {}, None, "minimum", of), **options)
+    return _kept(declaration.StoredAs(path, {}, None, "minimum", of), **options)
 
 
 def maximum(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[CountOptions]) -> Any:
     """The largest value of a field in a list of this node, as `minimum` has the smallest one."""
-    return _kept(StoredAs(path, {}, None, "maximum", of), **options)
+    return _kept(declaration.StoredAs(path, {}, None, "maximum", of), **options)
 
 
 def latest(of: str, /, *path: str, init: Literal[False] = False, **options: Unpack[CountOptions]) -> Any:
@@ -279,7 +263,7 @@ def latest(of: str, /, *path: str, init: Literal[False] = False, **options: Unpa
 
     It is None if the list is empty. Kept like `counts`.
     """
-    return _kept(StoredAs(path, {}, None, "latest", of), **options)
+    return _kept(declaration.StoredAs(path, {}, None, "latest", of), **options)
 
 
 def copy(
@@ -297,7 +281,9 @@ def copy(
     Later changes of the node do not change the copy, unless it `follows` them. With `kept="job"`, only
     `keygraph summarize` copies it.
     """
-    return _kept(StoredAs(path, {}, format, "copy", of, in_key=in_key, follows=follows), **options)
+    return _kept(
+        declaration.StoredAs(path, {}, format, "copy", of, in_key=in_key, follows=follows), **options
+    )
 
 
 def degree(*lists: str, init: Literal[False] = False, **options: Unpack[FieldOptions]) -> Any:
@@ -305,7 +291,7 @@ def degree(*lists: str, init: Literal[False] = False, **options: Unpack[FieldOpt
 
     Only `keygraph summarize` computes it, like all that is `kept="job"`.
     """
-    return _kept(StoredAs((), {}, None, "degree", " ".join(lists)), kept="job", **options)
+    return _kept(declaration.StoredAs((), {}, None, "degree", " ".join(lists)), kept="job", **options)
 
 
 def top(
@@ -316,7 +302,7 @@ def top(
     A list of numbers holds these values, a list of ids the keys of their nodes, highest first. Only
     `keygraph summarize` computes it.
     """
-    return _kept(StoredAs(path, {}, None, "top", of, size=size), kept="job", **options)
+    return _kept(declaration.StoredAs(path, {}, None, "top", of, size=size), kept="job", **options)
 
 
 def rank(
@@ -332,12 +318,12 @@ def rank(
     The highest value of the field has rank 1, equal values have equal ranks. `within` names a field or an end: only
     records with the same value of it are ranked among each other. Only `keygraph summarize` computes it.
     """
-    return _kept(StoredAs(path, {}, None, "rank", of, within=within), kept="job", **options)
+    return _kept(declaration.StoredAs(path, {}, None, "rank", of, within=within), kept="job", **options)
 
 
 def new_id(*path: str, default: Any = None) -> Any:
     """An id that the server makes if a client gives none: a UUID of version 7, which sorts by time."""
-    return _kept(StoredAs(path, {}, kept="id"))
+    return _kept(declaration.StoredAs(path, {}, kept="id"))
 
 
 def ttl(attribute: str | None = None, *, default: Any = MISSING, **options: Unpack[FieldOptions]) -> Any:
@@ -348,7 +334,9 @@ def ttl(attribute: str | None = None, *, default: Any = MISSING, **options: Unpa
     """
     path = () if attribute is None else (attribute,)
     return _field(
-        lambda access: StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access), default, **options
+        lambda access: declaration.StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access),
+        default,
+        **options,
     )
 
 
@@ -371,8 +359,8 @@ def many(
     list, or several: `many(Post | Photo, index=gsi1)`."""
     is_any, needs = index is _ANY_INDEX, options.pop("needs", None)
 
-    def made(access: Sequence[AccessRule]) -> ListOptions:
-        return ListOptions(at, None if is_any else index, is_any, access, of, needs)
+    def made(access: Sequence[AccessRule]) -> declaration.ListOptions:
+        return declaration.ListOptions(at, None if is_any else index, is_any, access, of, needs)
 
     return _field(made, **options)
 
@@ -388,11 +376,11 @@ def one(
     return many(at=at, index=index, **options)
 
 
-def options_of(given: object) -> ListOptions | None:
+def options_of(given: object) -> declaration.ListOptions | None:
     """Returns the options of `many(…)` or `one(…)`; None for anything else."""
     specifier = specifier_of(given)
     meaning = None if specifier is None else specifier.meaning
-    return meaning if isinstance(meaning, ListOptions) else None
+    return meaning if isinstance(meaning, declaration.ListOptions) else None
 
 
 class WalkKeywords(KeptOptions, total=False):
@@ -402,8 +390,8 @@ class WalkKeywords(KeptOptions, total=False):
 
 
 def _walk(
-    walk: WalkOptions,
-    kept: Keeper = "transaction",
+    walk: declaration.WalkOptions,
+    kept: declaration.Keeper = "transaction",
     keep: int = 20,
     **options: Unpack[FieldOptions],
 ) -> Any:
@@ -427,7 +415,7 @@ def reach(
     With `kept="job"`, `keygraph summarize` walks, and the node keeps the first `keep` nodes, 20 by default: a query then
     reads no list. It is null before, and the field `descendants_as_of` of `descendants` has the time.
     """
-    return _walk(WalkOptions(lists, budget, (), depth), **options)
+    return _walk(declaration.WalkOptions(lists, budget, (), depth), **options)
 
 
 def ranked(
@@ -446,7 +434,7 @@ def ranked(
     is left out, and the first list's nodes too unless `include_first`. `budget` is the most items it may examine.
     `kept="job"` and `keep=20` are those of `reach`.
     """
-    return _walk(WalkOptions(lists, budget, (), None, weight, decay, include_first), **options)
+    return _walk(declaration.WalkOptions(lists, budget, (), None, weight, decay, include_first), **options)
 
 
 # --- Decorators -----------------------------------------------------------------------------------------
@@ -463,7 +451,7 @@ _Class = TypeVar("_Class", bound=type)
     kw_only_default=True,
     field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
 )  # fmt: skip
-def node(*keys: str | IndexKey, **options: Unpack[NodeOptions]) -> Callable[[_Class], _Class]:
+def node(*keys: str | IndexKey, **options: Unpack[declaration.NodeOptions]) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template if it differs, then indexes.
 
     `type` is the value of the type attribute (None if its items have none), or a mapping of attributes to values, or to
@@ -483,7 +471,7 @@ def node(*keys: str | IndexKey, **options: Unpack[NodeOptions]) -> Callable[[_Cl
     kw_only_default=True,
     field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
 )  # fmt: skip
-def edge(*keys: str | IndexKey, **options: Unpack[EdgeOptions]) -> Callable[[_Class], _Class]:
+def edge(*keys: str | IndexKey, **options: Unpack[declaration.EdgeOptions]) -> Callable[[_Class], _Class]:
     """An edge between two nodes, the two ends in its table key. It takes the options of `node` and two more.
 
     `mirror=True`, for ends of one type, stores each edge as two items, the second with the ends exchanged.
@@ -497,7 +485,7 @@ def edge(*keys: str | IndexKey, **options: Unpack[EdgeOptions]) -> Callable[[_Cl
     kw_only_default=True,
     field_specifiers=(stored, created, updated, version, counts, sums, copy, new_id, ttl, many, one, reach, ranked),
 )  # fmt: skip
-def record(*keys: str | IndexKey, **options: Unpack[TypeOptions]) -> Callable[[_Class], _Class]:
+def record(*keys: str | IndexKey, **options: Unpack[declaration.TypeOptions]) -> Callable[[_Class], _Class]:
     """An item that belongs to a node but is not a node itself. It takes the options of `node`."""
     return _decorator("record", keys, options)
 
@@ -517,33 +505,36 @@ def fields(*, access: Sequence[AccessRule]) -> Callable[[_Class], _Class]: ...
 def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
     """A base class that gives its fields to every type that inherits it, and its `access` to those that have none of
     their own."""
-    declared = Declaration("fields", access=access)
+    declared = declaration.Declaration("fields", access=access)
     if cls is not None:
         return _declare(cls, declared, sys._getframe(1))
     return lambda decorated: _declare(decorated, declared, sys._getframe(1))
 
 
 def _decorator(
-    kind: RecordKind, keys: tuple[str | IndexKey, ...], options: Mapping[str, Any]
+    kind: declaration.RecordKind, keys: tuple[str | IndexKey, ...], options: Mapping[str, Any]
 ) -> Callable[[_Class], _Class]:
-    for name in options.keys() - (NodeOptions.__annotations__ | EdgeOptions.__annotations__).keys():
+    for name in (
+        options.keys()
+        - (declaration.NodeOptions.__annotations__ | declaration.EdgeOptions.__annotations__).keys()
+    ):
         raise TypeError(f"{kind}() got an unexpected keyword argument {name!r}")
     bare: Any = keys[0] if len(keys) == 1 else None
     if inspect.isclass(bare):
         # `@node` without parentheses: the missing templates are reported with all other mistakes.
-        made = _declare(bare, Declaration(kind, type=bare.__name__), sys._getframe(2))
+        made = _declare(bare, declaration.Declaration(kind, type=bare.__name__), sys._getframe(2))
         return cast("Callable[[_Class], _Class]", made)
 
     def decorate(cls: _Class) -> _Class:
         own: dict[str, Any] = {"type": cls.__name__, **options}
-        return _declare(cls, Declaration(kind, keys, **own), sys._getframe(1))
+        return _declare(cls, declaration.Declaration(kind, keys, **own), sys._getframe(1))
 
     return decorate
 
 
-def _declare(cls: _Class, declared: Declaration, frame: FrameType) -> _Class:
-    own: dict[str, StoredAs | ListOptions | WalkOptions] = {}
-    notes: dict[str, Notes] = {}
+def _declare(cls: _Class, declared: declaration.Declaration, frame: FrameType) -> _Class:
+    own: dict[str, declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions] = {}
+    notes: dict[str, declaration.Notes] = {}
     for name, annotation in inspect.get_annotations(cls).items():
         given = cls.__dict__.get(name, MISSING)
         if given is MISSING and _is_list(annotation, frame):
@@ -554,8 +545,8 @@ def _declare(cls: _Class, declared: Declaration, frame: FrameType) -> _Class:
             # A specifier may be assigned to several fields.
             setattr(cls, name, specifier.as_field())
         elif given is not MISSING and not isinstance(given, dataclasses.Field) and is_mutable(given):
-            setattr(cls, name, dataclasses.field(default_factory=SharedDefault(given)))
-    declaration = replace(
+            setattr(cls, name, dataclasses.field(default_factory=declaration.SharedDefault(given)))
+    declared = replace(
         declared,
         docstring=cls.__dict__.get("__doc__"),
         own=own,
@@ -564,7 +555,7 @@ def _declare(cls: _Class, declared: Declaration, frame: FrameType) -> _Class:
         namespace={} if frame.f_locals is frame.f_globals else dict(frame.f_locals),
     )
     made: type = dataclasses.dataclass(kw_only=True)(cls)
-    setattr(made, DECLARATION, declaration)
+    setattr(made, declaration.DECLARATION, declared)
     return cast(_Class, made)
 
 
@@ -584,13 +575,13 @@ def _is_list(annotation: Any, frame: FrameType) -> bool:
 # --- Rules, fields and references -----------------------------------------------------------------
 
 
-def rule(where: Mapping[str, Any], message: str) -> CheckRule:
+def rule(where: Mapping[str, Any], message: str) -> declaration.CheckRule:
     """Conditions on a record after every write: `check=[rule({"total": {"gte": 0}}, "A total is not negative.")]`.
 
     `where` is written like the filter of a list, with the model's field names and values. A write that would break the
     rule is refused with the message. A write checks only the rules of the fields that it changes.
     """
-    return CheckRule(where, message)
+    return declaration.CheckRule(where, message)
 
 
 def field(
@@ -606,10 +597,10 @@ def field(
     """
 
     names = None if needs is None else tuple(needs)
-    declared = MethodDeclaration(names, access, Notes(deprecated, shareable))
+    declared = declaration.MethodDeclaration(names, access, declaration.Notes(deprecated, shareable))
 
     def mark(function: Function) -> Function:
-        setattr(function, METHOD, declared)
+        setattr(function, declaration.METHOD, declared)
         return function
 
     return mark
@@ -621,8 +612,8 @@ def ref(node: type[T], **key: Any) -> T:
     An end in the key is a node too: `ref(Post, author=ref(User, user_id="7"), post_id="1")`. The server reads the other
     fields on request. Raises TypeError if the class is not a node or has no field of that name.
     """
-    declaration = declaration_of(node)
-    if declaration is None or declaration.kind != "node":
+    declared = declaration.declaration_of(node)
+    if declared is None or declared.kind != "node":
         raise TypeError(f"{getattr(node, '__name__', node)} is not a node")
     known = {each.name for each in dataclasses.fields(cast(Any, node)) if each.init}
     for name in key.keys() - known:

@@ -8,19 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from keygraph.draft.fields import (
-    add_end,
-    add_end_attributes,
-    add_field,
-    add_fields,
-    are_emails,
-    can_be_end,
-    field_for,
-    may_coincide,
-    same_attribute,
-    settle_dates,
-    text_annotation,
-)
+from keygraph.draft import fields
 from keygraph.draft.keys import MAIN, KeyReader, VaryingPart, common_pattern, is_word, texts_in
 from keygraph.draft.kinds import (
     Column,
@@ -73,7 +61,7 @@ class Drafter:
         for type_ in self.types:
             if not type_.is_virtual:
                 self._add_attributes(type_, kinds.reader)
-        self.slashed_dates = settle_dates(self.types)
+        self.slashed_dates = fields.settle_dates(self.types)
 
     @property
     def types(self) -> list[DraftType]:
@@ -81,11 +69,11 @@ class Drafter:
 
     def _add_attributes(self, type_: DraftType, reader: KeyReader) -> None:
         """Adds what is not in the table's key: ends, keys in each index that holds items of the type, and fields."""
-        add_end_attributes(type_, self.nodes)
+        fields.add_end_attributes(type_, self.nodes)
         done = {key.name for key in self.table.keys}
         for index in self.table.indexes:
             _IndexKeys(IndexCall(index), reader, type_, self.nodes, done).add()
-        add_fields(type_)
+        fields.add_fields(type_)
         if len(type_.items) == 1:
             type_.doubts.append("the sample has only one item of it")
         if type_.shards is not None:
@@ -155,7 +143,7 @@ class Drafter:
         node.names.take("id")
         key = self.table.keys[number]
         node.partition = _template(
-            node, parts, lambda column, word: field_for(node, column, f"{word or name}_id", key)
+            node, parts, lambda column, word: fields.field_for(node, column, f"{word or name}_id", key)
         )
         node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
@@ -223,23 +211,23 @@ class Drafter:
             return Reference((made.path[0], target.key_paths[0]))
         key = self.table.keys[number]
         is_named = not is_generic(key.name)
-        if word and are_emails(column.given):
+        if word and fields.are_emails(column.given):
             wanted = word
         elif word:
-            wanted = f"{word}_{_ENDINGS.get(text_annotation(column.given), 'id')}"
+            wanted = f"{word}_{_ENDINGS.get(fields.text_annotation(column.given), 'id')}"
         elif is_whole and is_named and type_.kind != "node":
             wanted = key.name
         elif type_.kind == "node" and (is_whole or number == 0):
             wanted = key.name if is_whole and is_named and is_id(key.name) else f"{type_.name}_id"
         else:
             wanted = "label" if all(map(is_word, column.given)) else f"{'sort' if number else 'key'}_part"
-        made = field_for(type_, column, wanted, key, identifies=type_.kind == "node")
+        made = fields.field_for(type_, column, wanted, key, identifies=type_.kind == "node")
         return replace(made, optional=None in column.texts)
 
     def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Reference:
         """Adds an end to the type and returns the placeholder of the whole node."""
         is_verb = len(parts) == 1 and type_name(word) != node.name
-        name = add_end(type_, node, columns_of(parts), word if is_verb else "")
+        name = fields.add_end(type_, node, columns_of(parts), word if is_verb else "")
         if not node.is_virtual and not node.ids & rows_of(parts):
             type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
         return Reference((name,))
@@ -248,7 +236,7 @@ class Drafter:
         """Returns the node whose whole key starts at this part of a sort key; adds the node if it is missing."""
         if not isinstance(parts[at], str):
             return None
-        node = _node_there(self.nodes, parts, at, partial(can_be_end, type_))
+        node = _node_there(self.nodes, parts, at, partial(fields.can_be_end, type_))
         match parts[at:]:
             case [str() as word, _, Column(shard=False) as column] if node is None and is_word(word):
                 return (
@@ -259,9 +247,9 @@ class Drafter:
     def _is_nodes(self, type_: DraftType, before: Sequence[Part], word: str, column: Column) -> bool:
         """Returns whether a word and a value are the key of a node without an item: they are the partition of an index,
         or another word precedes them."""
-        attribute = same_attribute(type_, column.texts)[0]
+        attribute = fields.same_attribute(type_, column.texts)[0]
         is_text = attribute is None or isinstance(type_.items[0].get(attribute), str)
-        if not is_text or text_annotation(column.given) != "str" or are_emails(column.given):
+        if not is_text or fields.text_annotation(column.given) != "str" or fields.are_emails(column.given):
             return False
         if self._node_of_values(type_, column, word) is not None:
             return False
@@ -277,7 +265,7 @@ class Drafter:
         if len(columns) != 1 or not words_of(kind.partition) or _node_there(self.nodes, kind.partition):
             return None
         given = set(columns[0].given)
-        if may_coincide(given) or are_emails(given):
+        if fields.may_coincide(given) or fields.are_emails(given):
             return None
         fitting = [
             node
@@ -289,16 +277,16 @@ class Drafter:
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
         """Returns the node that has all or most of these values as its ids."""
         given = set(column.given)
-        if are_emails(given):
+        if fields.are_emails(given):
             return None
         best: dict[tuple[bool, float], DraftType] = {}
-        attribute = same_attribute(type_, column.texts)[0]
+        attribute = fields.same_attribute(type_, column.texts)[0]
         for node in self.nodes:
             share = len(given & node.single_ids) / len(given)
             is_named = type_name(word) == node.name or (
                 attribute is not None and is_id(attribute) and type_name(without_id(attribute)) == node.name
             )
-            is_certain = is_named or not may_coincide(given)
+            is_certain = is_named or not fields.may_coincide(given)
             if node.is_known_by_partition and is_certain and share > 0.5:
                 best.setdefault((is_named, share), node)
         return best[max(best)] if best else None
@@ -428,7 +416,7 @@ class _IndexKeys:
         if templates and not self._is_absent_elsewhere(templates, rows):
             # Nothing else says which items are in the index.
             name, _ = templates.popitem()
-            add_field(type_, name)
+            fields.add_field(type_, name)
         call.templates += templates.values()
         if call.templates:
             type_.calls[index.name] = call
@@ -472,7 +460,7 @@ class _IndexKeys:
             parts = parts_of(pattern, [texts_in(each, pattern) if each else nothing for each in readings])
             template = self._written(key, parts, is_named=is_named)
         if template is None:
-            add_field(type_, key.name)
+            fields.add_field(type_, key.name)
         return template
 
     def _written(
@@ -491,11 +479,11 @@ class _IndexKeys:
             rows = rows_of(whole)
             known = _known(type_, columns_of(whole)[0]) or ("",)
             is_other = len(rows & node.ids) * 2 <= len(rows) and known[0] in type_.fields
-            return not is_other and can_be_end(type_, node, whole)
+            return not is_other and fields.can_be_end(type_, node, whole)
 
         def placeholder(column: Column, word: str) -> Reference:
             wanted = f"{without_id(word)}_value" if word else f"{snake(key.name)}_part"
-            return self._placed(key, column) or field_for(type_, column, wanted, key)
+            return self._placed(key, column) or fields.field_for(type_, column, wanted, key)
 
         def node_at(at: int) -> DraftType | None:
             return _node_there(self._nodes, parts, at, can_be) if isinstance(parts[at], str) else None
@@ -516,9 +504,9 @@ class _IndexKeys:
         known = _known(self._type, column)
         if known is not None:
             return self._type.placeholder(known)
-        attribute = same_attribute(self._type, column.texts)[0]
+        attribute = fields.same_attribute(self._type, column.texts)[0]
         if attribute is not None:
-            return field_for(self._type, column, attribute, key)
+            return fields.field_for(self._type, column, attribute, key)
         return _shard_of(self._call, column) if self._looks_sharded(key, column) else None
 
     def _end(self, node: DraftType, parts: Sequence[Part], word: str) -> tuple[TemplatePart, ...]:
@@ -537,4 +525,4 @@ class _IndexKeys:
                 return (Reference((name,)),)
         if node is self._type and are_at():
             return node.partition
-        return (Reference((add_end(self._type, node, columns, ids_only=True),)),)
+        return (Reference((fields.add_end(self._type, node, columns, ids_only=True),)),)

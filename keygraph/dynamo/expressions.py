@@ -11,35 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from keygraph.dynamo.actions import (
-    AddMembers,
-    AddNumber,
-    Append,
-    AttributeChange,
-    Remove,
-    RemoveMembers,
-    SetTo,
-)
-from keygraph.dynamo.conditions import (
-    And,
-    BeginsWith,
-    Between,
-    Comparison,
-    Condition,
-    Contains,
-    Eq,
-    Exists,
-    Ge,
-    Gt,
-    In,
-    Le,
-    Lt,
-    Ne,
-    Not,
-    Or,
-    Path,
-    outermost,
-)
+from keygraph.dynamo import actions, conditions
 from keygraph.dynamo.items import TypedValue, Value, to_typed
 from keygraph.dynamo.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS, IN_VALUES
 from keygraph.dynamo.rules import (
@@ -53,20 +25,20 @@ from keygraph.dynamo.table import Index, Table
 from keygraph.errors import BadUserInput
 
 _OPERATORS: dict[type, str] = {
-    Eq: "=",
-    Ne: "<>",
-    Lt: "<",
-    Le: "<=",
-    Gt: ">",
-    Ge: ">=",
+    conditions.Eq: "=",
+    conditions.Ne: "<>",
+    conditions.Lt: "<",
+    conditions.Le: "<=",
+    conditions.Gt: ">",
+    conditions.Ge: ">=",
 }
-_OF_RANGES: dict[type, Callable[[Path, Any], Comparison]] = {
-    Equals: Eq,
-    Below: Lt,
-    AtMost: Le,
-    Above: Gt,
-    AtLeast: Ge,
-    Prefix: BeginsWith,
+_OF_RANGES: dict[type, Callable[[conditions.Path, Any], conditions.Comparison]] = {
+    Equals: conditions.Eq,
+    Below: conditions.Lt,
+    AtMost: conditions.Le,
+    Above: conditions.Gt,
+    AtLeast: conditions.Ge,
+    Prefix: conditions.BeginsWith,
 }
 
 
@@ -77,7 +49,7 @@ class Placeholders:
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, TypedValue] = field(default_factory=dict)
 
-    def path(self, path: Path) -> str:
+    def path(self, path: conditions.Path) -> str:
         """Returns the path in an expression: `#n0.#n1`. Raises BadUserInput for one that is too deep for DynamoDB."""
         refuse_deep_path(path)
         return ".".join(self.names.setdefault(name, f"#n{len(self.names)}") for name in path)
@@ -101,39 +73,50 @@ class Placeholders:
 # --- Conditions ---------------------------------------------------------------------------------------
 
 
-def simplified(condition: Condition) -> Condition | bool:
+def simplified(condition: conditions.Condition) -> conditions.Condition | bool:
     """Returns the condition without the parts that are always true or always false; a bool if nothing else is left.
 
     DynamoDB has no constants and refuses an empty AND, OR or IN. Raises BadUserInput for bounds that are crossed or
     have two types, and for an operand that has no order or cannot be a prefix.
     """
     match condition:
-        case And(conditions):
-            return _joined(conditions, And)
-        case Or(conditions):
-            return _joined(conditions, Or)
-        case Not(inner):
+        case conditions.And(several):
+            return _joined(several, conditions.And)
+        case conditions.Or(several):
+            return _joined(several, conditions.Or)
+        case conditions.Not(inner):
             plain = simplified(inner)
-            return not plain if isinstance(plain, bool) else Not(plain)
-        case In(_, values) if not values:
+            return not plain if isinstance(plain, bool) else conditions.Not(plain)
+        case conditions.In(_, values) if not values:
             return False
-        case In(path, values) if len(values) > IN_VALUES:
-            return Or(tuple(In(path, values[i : i + IN_VALUES]) for i in range(0, len(values), IN_VALUES)))
-        case Between(_, low, high):
+        case conditions.In(path, values) if len(values) > IN_VALUES:
+            return conditions.Or(
+                tuple(
+                    conditions.In(path, values[i : i + IN_VALUES]) for i in range(0, len(values), IN_VALUES)
+                )
+            )
+        case conditions.Between(_, low, high):
             refuse_unordered(low)
             refuse_unordered(high)
             refuse_crossed_bounds(low, high)
-        case Lt(_, value) | Le(_, value) | Gt(_, value) | Ge(_, value):
+        case (
+            conditions.Lt(_, value)
+            | conditions.Le(_, value)
+            | conditions.Gt(_, value)
+            | conditions.Ge(_, value)
+        ):
             refuse_unordered(value)
-        case BeginsWith(_, prefix):
+        case conditions.BeginsWith(_, prefix):
             refuse_prefix(prefix)
     return condition
 
 
-def _joined(conditions: Iterable[Condition], join: type[And] | type[Or]) -> Condition | bool:
-    neutral = join is And
-    parts: list[Condition] = []
-    for part in map(simplified, conditions):
+def _joined(
+    several: Iterable[conditions.Condition], join: type[conditions.And] | type[conditions.Or]
+) -> conditions.Condition | bool:
+    neutral = join is conditions.And
+    parts: list[conditions.Condition] = []
+    for part in map(simplified, several):
         if isinstance(part, bool):
             if part is not neutral:
                 return part
@@ -146,7 +129,7 @@ def _joined(conditions: Iterable[Condition], join: type[And] | type[Or]) -> Cond
     return parts[0] if len(parts) == 1 else join(tuple(parts))
 
 
-def filter_text(condition: Condition, placeholders: Placeholders, name: str = "filter") -> str:
+def filter_text(condition: conditions.Condition, placeholders: Placeholders, name: str = "filter") -> str:
     """Returns the expression of a simplified condition that is a filter, or what `name` says.
 
     Raises BadUserInput for one that is too long for DynamoDB, or compares with a value that DynamoDB cannot hold.
@@ -160,7 +143,7 @@ def filter_text(condition: Condition, placeholders: Placeholders, name: str = "f
     return text
 
 
-def condition_parameters(condition: Condition) -> Mapping[str, Any] | bool:
+def condition_parameters(condition: conditions.Condition) -> Mapping[str, Any] | bool:
     """Returns the parameters of a write with only this condition; a bool if it always or never holds.
 
     They are made once and kept with the condition. Raises as `filter_text` does.
@@ -182,44 +165,44 @@ def conditional(text: str) -> dict[str, Any]:
     return {"ConditionExpression": text, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def _operations(condition: Condition) -> int:
+def _operations(condition: conditions.Condition) -> int:
     match condition:
-        case And(conditions) | Or(conditions):
-            return len(conditions) - 1 + sum(map(_operations, conditions))
-        case Not(inner):
+        case conditions.And(several) | conditions.Or(several):
+            return len(several) - 1 + sum(map(_operations, several))
+        case conditions.Not(inner):
             return 1 + _operations(inner)
     return 1
 
 
-def condition_text(condition: Condition, placeholders: Placeholders) -> str:
+def condition_text(condition: conditions.Condition, placeholders: Placeholders) -> str:
     """Returns the expression of a simplified condition, without redundant parentheses, which DynamoDB refuses."""
     match condition:
-        case And(conditions):
-            return " AND ".join(_part_text(part, placeholders) for part in conditions)
-        case Or(conditions):
-            return " OR ".join(_part_text(part, placeholders) for part in conditions)
-        case Not(inner):
+        case conditions.And(several):
+            return " AND ".join(_part_text(part, placeholders) for part in several)
+        case conditions.Or(several):
+            return " OR ".join(_part_text(part, placeholders) for part in several)
+        case conditions.Not(inner):
             return f"NOT {_part_text(inner, placeholders)}"
     return _comparison_text(condition, placeholders)
 
 
-def _part_text(condition: Condition, placeholders: Placeholders) -> str:
+def _part_text(condition: conditions.Condition, placeholders: Placeholders) -> str:
     text = condition_text(condition, placeholders)
-    return f"({text})" if isinstance(condition, And | Or | Not) else text
+    return f"({text})" if isinstance(condition, conditions.And | conditions.Or | conditions.Not) else text
 
 
-def _comparison_text(condition: Comparison, placeholders: Placeholders) -> str:
+def _comparison_text(condition: conditions.Comparison, placeholders: Placeholders) -> str:
     path, value = placeholders.path(condition.path), placeholders.value
     match condition:
-        case Between(_, low, high):
+        case conditions.Between(_, low, high):
             return f"{path} BETWEEN {value(low)} AND {value(high)}"
-        case In(_, values):
+        case conditions.In(_, values):
             return f"{path} IN ({', '.join(value(each) for each in values)})"
-        case BeginsWith(_, prefix):
+        case conditions.BeginsWith(_, prefix):
             return f"begins_with({path}, {value(prefix)})"
-        case Contains(_, part):
+        case conditions.Contains(_, part):
             return f"contains({path}, {value(part)})"
-        case Exists():
+        case conditions.Exists():
             return f"attribute_exists({path})"
         case _:
             return f"{path} {_OPERATORS[type(condition)]} {value(condition.value)}"
@@ -236,7 +219,7 @@ def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeho
         return text
     path = (keyed.sort.name,)
     if isinstance(range_, Within):
-        on_sort: Comparison = Between(path, range_.low, range_.high)
+        on_sort: conditions.Comparison = conditions.Between(path, range_.low, range_.high)
     else:
         on_sort = _OF_RANGES[type(range_)](path, range_.value)
     return f"{text} AND {_comparison_text(on_sort, placeholders)}"
@@ -245,15 +228,15 @@ def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeho
 # --- Projections --------------------------------------------------------------------------------------
 
 
-def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
+def projection_text(paths: Iterable[conditions.Path], placeholders: Placeholders) -> str:
     """Returns the projection expression: every path except those inside another one, which DynamoDB refuses."""
-    return ", ".join(map(placeholders.path, outermost(paths)))
+    return ", ".join(map(placeholders.path, conditions.outermost(paths)))
 
 
 # --- Changes ------------------------------------------------------------------------------------------
 
 
-def changes_text(changes: Iterable[AttributeChange], placeholders: Placeholders) -> str:
+def changes_text(changes: Iterable[actions.AttributeChange], placeholders: Placeholders) -> str:
     """Returns the update expression of the changes. Raises BadUserInput for one that is too long for DynamoDB."""
     clauses: dict[str, list[str]] = {}
     for change in changes:
@@ -265,19 +248,19 @@ def changes_text(changes: Iterable[AttributeChange], placeholders: Placeholders)
     return text
 
 
-def _change_text(change: AttributeChange, placeholders: Placeholders) -> tuple[str, str]:
+def _change_text(change: actions.AttributeChange, placeholders: Placeholders) -> tuple[str, str]:
     """Returns the clause of the change, and its part of that clause."""
     path, value = placeholders.path(change.path), placeholders.value
     match change:
-        case SetTo(_, set_to):
+        case actions.SetTo(_, set_to):
             return "SET", f"{path} = {value(set_to)}"
-        case Remove():
+        case actions.Remove():
             return "REMOVE", path
-        case AddNumber(_, amount):
+        case actions.AddNumber(_, amount):
             return "SET", f"{path} = if_not_exists({path}, {value(Decimal(0))}) + {value(amount)}"
-        case AddMembers(_, members):
+        case actions.AddMembers(_, members):
             return "ADD", f"{path} {value(members)}"
-        case RemoveMembers(_, members):
+        case actions.RemoveMembers(_, members):
             return "DELETE", f"{path} {value(members)}"
-        case Append(_, values):
+        case actions.Append(_, values):
             return "SET", f"{path} = list_append(if_not_exists({path}, {value([])}), {value(list(values))})"

@@ -10,35 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple, cast
 
+from keygraph.dynamo import limits, store
 from keygraph.dynamo.actions import key_of
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
-from keygraph.dynamo.limits import (
-    ATTRIBUTE_NAME_BYTES,
-    ITEM_BYTES,
-    KEY_BYTES,
-    NESTED_LEVELS,
-    PARTITION_KEY_BYTES,
-    SCAN_SEGMENTS,
-    SORT_KEY_BYTES,
-    TOKEN_BYTES,
-    TRANSACTION_ACTIONS,
-    TRANSACTION_BYTES,
-)
 from keygraph.dynamo.order import after_prefix, key_bytes
-from keygraph.dynamo.store import (
-    Above,
-    AtLeast,
-    AtMost,
-    Below,
-    Count,
-    Equals,
-    Prefix,
-    Query,
-    Scan,
-    Transaction,
-    Within,
-)
 from keygraph.dynamo.table import Index, KeyAttribute, KeyValue, Position, Table
 from keygraph.errors import BadUserInput, ItemTooLarge, TransactionTooLarge
 from keygraph.kept import kept
@@ -64,54 +40,55 @@ class ReadRules:
         self.keyed = keyed = table.keyed(index)
         sort_keys = (table.sort, keyed.sort)
         self.limits = {
-            key: SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES for key in table.position(index)
+            key: limits.SORT_KEY_BYTES if key in sort_keys else limits.PARTITION_KEY_BYTES
+            for key in table.position(index)
         }
         """The attributes of a position, with the limits of their values in bytes."""
         # A local index fetches from the table what it does not project.
         self._is_global = isinstance(keyed, Index) and not keyed.local
         self._held = table.projected(keyed) if isinstance(keyed, Index) and self._is_global else None
 
-    def check(self, request: Query | Count) -> None:
+    def check(self, request: store.Query | store.Count) -> None:
         """Refuses a consistent read of a global index, the projection of an attribute that a global index lacks, a
         range without a sort key, and a prefix of a number."""
         keyed = self.keyed
         if self._is_global and request.consistent:
             raise BadUserInput(f"The global index {keyed.name} cannot be read consistently.")
-        if self._held is not None and isinstance(request, Query) and request.projection:
+        if self._held is not None and isinstance(request, store.Query) and request.projection:
             missing = sorted({path[0] for path in request.projection} - self._held)
             if missing:
                 raise BadUserInput(f"The global index {keyed.name} does not project {', '.join(missing)}.")
         if request.range is not None:
             if keyed.sort is None:
                 raise BadUserInput(f"{keyed.name} has no sort key, so it has no ranges.")
-            if isinstance(request.range, Prefix) and keyed.sort.type == "N":
+            if isinstance(request.range, store.Prefix) and keyed.sort.type == "N":
                 raise BadUserInput("A number has no prefix.")
 
-    def bounds(self, request: Query | Count) -> KeyBounds:
+    def bounds(self, request: store.Query | store.Count) -> KeyBounds:
         """Returns the bounds of a checked request. The smallest key above a key is that key and a zero byte."""
         self.check(request)
         refuse_limit(request)
         partition, sort, range_ = self.keyed.partition, self.keyed.sort, request.range
-        stored = checked_key_bytes(partition, request.partition, PARTITION_KEY_BYTES)
+        stored = checked_key_bytes(partition, request.partition, limits.PARTITION_KEY_BYTES)
         if range_ is None or sort is None:
             return KeyBounds(stored, None, None)
-        if isinstance(range_, Within):
+        if isinstance(range_, store.Within):
             refuse_crossed_bounds(range_.low, range_.high)
-            low = checked_key_bytes(sort, range_.low, SORT_KEY_BYTES)
-            return KeyBounds(stored, low, checked_key_bytes(sort, range_.high, SORT_KEY_BYTES) + b"\0")
-        key = checked_key_bytes(sort, range_.value, SORT_KEY_BYTES)
+            low = checked_key_bytes(sort, range_.low, limits.SORT_KEY_BYTES)
+            return KeyBounds(stored, low, checked_key_bytes(sort, range_.high, limits.SORT_KEY_BYTES) + b"\0")
+        key = checked_key_bytes(sort, range_.value, limits.SORT_KEY_BYTES)
         match range_:
-            case Equals():
+            case store.Equals():
                 return KeyBounds(stored, key, key + b"\0")
-            case AtLeast():
+            case store.AtLeast():
                 return KeyBounds(stored, key, None)
-            case AtMost():
+            case store.AtMost():
                 return KeyBounds(stored, None, key + b"\0")
-            case Above():
+            case store.Above():
                 return KeyBounds(stored, key + b"\0", None)
-            case Below():
+            case store.Below():
                 return KeyBounds(stored, None, key)
-            case Prefix():
+            case store.Prefix():
                 # No byte of UTF-8 is 0xFF.
                 return KeyBounds(stored, key, key + b"\xff" if sort.type == "S" else after_prefix(key))
 
@@ -134,17 +111,17 @@ def no_such_index(table: Table, index: str | None) -> BadUserInput:
     return BadUserInput(f"The table {table.name} has no index {index}.")
 
 
-def refuse_limit(request: Query | Count | Scan) -> None:
+def refuse_limit(request: store.Query | store.Count | store.Scan) -> None:
     """Refuses a page of no items."""
     if request.limit is not None and request.limit < 1:
         raise BadUserInput("The limit of a page is at least 1.")
 
 
-def refuse_segment(request: Scan) -> None:
+def refuse_segment(request: store.Scan) -> None:
     """Refuses a segment number that the scan does not have."""
-    if not 0 <= request.segment < request.segments <= SCAN_SEGMENTS:
+    if not 0 <= request.segment < request.segments <= limits.SCAN_SEGMENTS:
         raise BadUserInput(
-            f"Segments are numbered from 0 to one less than their count, which is at most {SCAN_SEGMENTS:,}."
+            f"Segments are numbered from 0 to one less than their count, which is at most {limits.SCAN_SEGMENTS:,}."
         )
 
 
@@ -180,8 +157,8 @@ def refuse_prefix(value: object) -> None:
 
 def refuse_deep_path(path: Path) -> None:
     """Refuses a path with more levels than an item can have."""
-    if len(path) > NESTED_LEVELS:
-        raise BadUserInput(f"A path has more than {NESTED_LEVELS} levels.")
+    if len(path) > limits.NESTED_LEVELS:
+        raise BadUserInput(f"A path has more than {limits.NESTED_LEVELS} levels.")
 
 
 def refuse_filtered(paths: Iterable[Path], keyed: Table | Index, table: Table) -> None:
@@ -198,7 +175,7 @@ def refuse_filtered(paths: Iterable[Path], keyed: Table | Index, table: Table) -
 # --- Pages --------------------------------------------------------------------------------------------
 
 
-def can_go_on(request: Query | Count, position: Position) -> bool:
+def can_go_on(request: store.Query | store.Count, position: Position) -> bool:
     """Returns whether an item of the range can follow a position in it, where a page ends or begins.
 
     In an index one always can, because many items may have the same sort key. In a table none can follow a bound:
@@ -208,15 +185,15 @@ def can_go_on(request: Query | Count, position: Position) -> bool:
         return True
     if len(position) == 1:
         return False
-    forward = isinstance(request, Count) or request.forward
+    forward = isinstance(request, store.Count) or request.forward
     match request.range:
-        case Equals(value):
+        case store.Equals(value):
             return position[1] != value
-        case Within(low, high):
+        case store.Within(low, high):
             return position[1] != (high if forward else low)
-        case AtMost(high):
+        case store.AtMost(high):
             return not forward or position[1] != high
-        case AtLeast(low):
+        case store.AtLeast(low):
             return forward or position[1] != low
     return True
 
@@ -266,12 +243,12 @@ class WriteRules:
     """DynamoDB's rules for an item that is written into one table."""
 
     def __init__(self, table: Table) -> None:
-        limits: dict[str, int] = {}
+        most: dict[str, int] = {}
         for keys in (table.keys, *(index.keys for index in table.indexes)):
-            for key, limit in zip(keys, KEY_BYTES, strict=False):
-                limits[key.name] = min(limit, limits.get(key.name, limit))
+            for key, limit in zip(keys, limits.KEY_BYTES, strict=False):
+                most[key.name] = min(limit, most.get(key.name, limit))
         self._keys = [
-            (key, key.name, key.type == "S", limits[key.name], key in table.keys)
+            (key, key.name, key.type == "S", most[key.name], key in table.keys)
             for key in table.key_attributes()
         ]
         self._local = [index for index in table.indexes if index.local]
@@ -312,40 +289,40 @@ class WriteRules:
             raise BadUserInput("The item holds text that is not valid Unicode.") from None
         except ValueError as error:
             raise BadUserInput(f"The item holds {error}.") from None
-        if size > ITEM_BYTES:
-            raise ItemTooLarge(f"The item is larger than {ITEM_BYTES // 1024} KB.")
-        if self._local and size + sum(_entry_size(item, index) for index in self._local) > ITEM_BYTES:
+        if size > limits.ITEM_BYTES:
+            raise ItemTooLarge(f"The item is larger than {limits.ITEM_BYTES // 1024} KB.")
+        if self._local and size + sum(_entry_size(item, index) for index in self._local) > limits.ITEM_BYTES:
             raise ItemTooLarge(
-                f"The item is larger than {ITEM_BYTES // 1024} KB, with its entries in local indexes."
+                f"The item is larger than {limits.ITEM_BYTES // 1024} KB, with its entries in local indexes."
             )
         return size
 
 
-def refuse_transaction(request: Transaction, table: Table) -> None:
+def refuse_transaction(request: store.Transaction, table: Table) -> None:
     """Refuses an empty transaction, too many actions, two on one item, and a token that DynamoDB refuses."""
     actions = request.actions
     if not actions:
         raise BadUserInput("A transaction has at least one action.")
-    if len(actions) > TRANSACTION_ACTIONS:
+    if len(actions) > limits.TRANSACTION_ACTIONS:
         raise TransactionTooLarge(
             f"The transaction is of {len(actions)} items, with those that it only checks; "
-            f"DynamoDB allows {TRANSACTION_ACTIONS}.",
+            f"DynamoDB allows {limits.TRANSACTION_ACTIONS}.",
             count=len(actions),
-            limit=TRANSACTION_ACTIONS,
+            limit=limits.TRANSACTION_ACTIONS,
         )
     if len({key_of(action, table) for action in actions}) < len(actions):
         raise BadUserInput("Two actions of a transaction are of the same item.")
-    if not 1 <= len(request.token.encode()) <= TOKEN_BYTES:
-        raise BadUserInput(f"A token has 1 to {TOKEN_BYTES} bytes.")
+    if not 1 <= len(request.token.encode()) <= limits.TOKEN_BYTES:
+        raise BadUserInput(f"A token has 1 to {limits.TOKEN_BYTES} bytes.")
 
 
 def refuse_transaction_size(size: int) -> None:
     """Refuses a transaction that puts items of too many bytes."""
-    if size > TRANSACTION_BYTES:
+    if size > limits.TRANSACTION_BYTES:
         raise TransactionTooLarge(
-            f"The transaction is larger than the {TRANSACTION_BYTES // 1024**2} MB that DynamoDB allows.",
+            f"The transaction is larger than the {limits.TRANSACTION_BYTES // 1024**2} MB that DynamoDB allows.",
             bytes=size,
-            limit=TRANSACTION_BYTES,
+            limit=limits.TRANSACTION_BYTES,
         )
 
 
@@ -368,8 +345,8 @@ def refuse_nesting(value: Value, level: int) -> None:
     """Raises ValueError for lists and maps that are nested too deeply, or a name in them that DynamoDB refuses."""
     if not isinstance(value, dict | list):
         return
-    if level >= NESTED_LEVELS:
-        raise ValueError(f"lists and maps in more than {NESTED_LEVELS} levels")
+    if level >= limits.NESTED_LEVELS:
+        raise ValueError(f"lists and maps in more than {limits.NESTED_LEVELS} levels")
     if isinstance(value, dict):
         for name in value:
             _refuse_name(name)
@@ -381,8 +358,11 @@ def _refuse_name(name: str) -> None:
     if not name:
         raise ValueError("a value without a name")
     # A character has at most four bytes, so most names need not be encoded.
-    if len(name) * 4 > ATTRIBUTE_NAME_BYTES and len(name.encode(errors="replace")) > ATTRIBUTE_NAME_BYTES:
-        raise ValueError(f"a name of more than {ATTRIBUTE_NAME_BYTES:,} bytes")
+    if (
+        len(name) * 4 > limits.ATTRIBUTE_NAME_BYTES
+        and len(name.encode(errors="replace")) > limits.ATTRIBUTE_NAME_BYTES
+    ):
+        raise ValueError(f"a name of more than {limits.ATTRIBUTE_NAME_BYTES:,} bytes")
 
 
 def _entry_size(item: Item, index: Index) -> int:

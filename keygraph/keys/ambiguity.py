@@ -9,16 +9,7 @@ from decimal import Decimal
 from itertools import chain, islice, product
 from typing import TypeAlias
 
-from keygraph.keys.shapes import (
-    are_disjoint,
-    common_texts,
-    every_common_text,
-    goes_before,
-    is_exact,
-    is_parsed,
-    shape,
-    shape_of_one,
-)
+from keygraph.keys import shapes
 from keygraph.keys.template import Template
 from keygraph.keys.text import KeyText
 from keygraph.keys.types import Kind
@@ -46,8 +37,8 @@ _SAMPLES: dict[Kind, Sequence[object]] = {
 
 def are_distinguishable(one: _Templates, other: _Templates) -> bool:
     """Returns whether keys alone decide which of the two an item is: no key is of both, or one goes first."""
-    mine, theirs = shape(*one), shape(*other)
-    return goes_before(mine, theirs) or goes_before(theirs, mine) or never_meet(one, other)
+    mine, theirs = shapes.shape(*one), shapes.shape(*other)
+    return shapes.goes_before(mine, theirs) or shapes.goes_before(theirs, mine) or never_meet(one, other)
 
 
 def never_meet(one: _Templates, other: _Templates) -> bool:
@@ -56,14 +47,14 @@ def never_meet(one: _Templates, other: _Templates) -> bool:
     Too many texts to try count as a key of both: whether repeated placeholders can be alike is not worked out. What a
     format's `parse` takes is known of single texts only, so with one, no key is of both if none is found.
     """
-    mine, theirs = shape(*one), shape(*other)
-    if are_disjoint(mine, theirs):
+    mine, theirs = shapes.shape(*one), shapes.shape(*other)
+    if shapes.are_disjoint(mine, theirs):
         return True
-    if is_exact(mine) and is_exact(theirs):
+    if shapes.is_exact(mine) and shapes.is_exact(theirs):
         return False
-    if is_parsed(mine) or is_parsed(theirs):
+    if shapes.is_parsed(mine) or shapes.is_parsed(theirs):
         return common_key(one, other) is None
-    every = every_common_text(mine, theirs, _MOST_TRIED)
+    every = shapes.every_common_text(mine, theirs, _MOST_TRIED)
     return every is not None and not any(_accepts(one, key) and _accepts(other, key) for key in every)
 
 
@@ -71,7 +62,7 @@ def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:
     """Returns a key that is of both; None if none is found."""
     written = {
         char
-        for units in (*shape(*one), *shape(*other))
+        for units in (*shapes.shape(*one), *shapes.shape(*other))
         for unit in units
         if isinstance(unit, str)
         for char in unit
@@ -88,14 +79,14 @@ def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:
 def _written_alike(one: _Templates, other: _Templates) -> Iterator[tuple[str, ...]]:
     """Yields keys that have the form of both; then those in which a placeholder, or all of one of the two keys, has the
     same text in all places as in one of these."""
-    alike = [*common_texts(shape(*one), shape(*other))]
+    alike = [*shapes.common_texts(shapes.shape(*one), shapes.shape(*other))]
     yield from alike
     for own, others in ((one, other), (other, one)):
         for template, text in ((template, key[place]) for key in alike for place, template in enumerate(own)):
             parsed = template.parse(text) or {}
             for texts in (*({name: part} for name, part in parsed.items()), parsed):
                 fixed = (each.with_texts(texts) for each in own)
-                yield from common_texts(shape_of_one(*fixed), shape(*others))
+                yield from shapes.common_texts(shapes.shape_of_one(*fixed), shapes.shape(*others))
 
 
 def _filled(templates: _Templates) -> Iterator[tuple[str, ...]]:

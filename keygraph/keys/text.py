@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from keygraph.dynamo.items import number, number_text
 from keygraph.dynamo.limits import NUMBER_DIGITS
+from keygraph.keys import types
 from keygraph.keys.formats import Format
 from keygraph.keys.pattern import (
     ANY,
@@ -27,17 +28,6 @@ from keygraph.keys.pattern import (
     common_char,
     read_pattern,
     strftime_pattern,
-)
-from keygraph.keys.types import (
-    ISO_DATE,
-    ISO_DATETIME,
-    FieldType,
-    Moment,
-    first_text,
-    in_utc,
-    last_text,
-    moment_text,
-    written_value,
 )
 
 ANY_TEXT: CharSteps = (((ANY, False, True),),)
@@ -58,7 +48,7 @@ class UnusableFormat(Exception):
 
 
 def key_text(
-    type_: FieldType,
+    type_: types.FieldType,
     format_: str = "",
     declared: Format | None = None,
     *,
@@ -86,7 +76,7 @@ def key_text(
 class KeyText(ABC):
     """The texts of one placeholder. Equal ones write a value alike. They never change after they are made."""
 
-    type: FieldType
+    type: types.FieldType
     format: str = ""
     declared: Format | None = None
     """The format that renders and parses instead, if the graph declares one."""
@@ -133,7 +123,7 @@ class KeyText(ABC):
         """Whether its texts have no restrictions, so that any other text is a special case of them."""
         return self.takes_any_text or (self.type.is_text and self.char_steps is ANY_TEXT)
 
-    def is_stored_in(self, type_: FieldType) -> bool:
+    def is_stored_in(self, type_: types.FieldType) -> bool:
         """Returns whether attributes of a type hold the text itself."""
         return self.is_plain_text and type_.written is None
 
@@ -210,7 +200,7 @@ class KeyText(ABC):
             return 0
         meant = self.value(text)
         if isinstance(value, datetime) and isinstance(meant, datetime):
-            meant, value = in_utc(meant), in_utc(value)
+            meant, value = types.in_utc(meant), types.in_utc(value)
         return 0 if meant == value else -1 if meant < value else 1
 
     @cached_property
@@ -420,19 +410,19 @@ class BooleanText(EnumText):
 class IsoDatetime(KeyText):
     """A time of ISO 8601, which keeps the text that it was written as."""
 
-    pattern = ISO_DATETIME.replace(r"\d", "[0-9]")
+    pattern = types.ISO_DATETIME.replace(r"\d", "[0-9]")
     ordered = True
     char_steps = ([*_DATE_STEPS, (frozenset("0123456789T :.+-Z"), True, True)],)
 
     def render(self, value: Any) -> str:
-        return moment_text(_given(value))
+        return types.moment_text(_given(value))
 
     def value(self, text: str) -> datetime:
-        return Moment.of_text(text)
+        return types.Moment.of_text(text)
 
     def bound(self, text: str, *, is_low: bool) -> str:
         at = self.value(text)
-        return first_text(at)[0] if is_low else last_text(at)
+        return types.first_text(at)[0] if is_low else types.last_text(at)
 
     def decides(self, low: datetime | None, high: datetime | None) -> bool:
         # Where the range begins or ends within a second, the texts of that second are in another order.
@@ -440,7 +430,7 @@ class IsoDatetime(KeyText):
 
     def accepts(self, text: str) -> bool:
         try:
-            Moment.of_text(text)
+            types.Moment.of_text(text)
         except ValueError:
             return False
         return True
@@ -449,7 +439,7 @@ class IsoDatetime(KeyText):
 class IsoDate(KeyText):
     """An ISO 8601 date."""
 
-    pattern = ISO_DATE.replace(r"\d", "[0-9]")
+    pattern = types.ISO_DATE.replace(r"\d", "[0-9]")
     ordered = True
     has_own_end = True
     char_steps = (_DATE_STEPS,)
@@ -533,7 +523,7 @@ class DeclaredText(KeyText):
         return self._format.text(_given(value))
 
     def value(self, text: str) -> Any:
-        return written_value(self._format, text)
+        return types.written_value(self._format, text)
 
     def bound(self, text: str, *, is_low: bool) -> str:
         return self._format.bound(text)
@@ -543,7 +533,7 @@ class DeclaredText(KeyText):
         return 0 if text == value else super().difference(text, value)
 
 
-def refuse_kind(format_: Format, type_: FieldType) -> None:
+def refuse_kind(format_: Format, type_: types.FieldType) -> None:
     """Raises UnusableFormat if the format cannot write values of the type."""
     if format_.kinds is not None and type_.kind not in format_.kinds:
         kinds = " or ".join(sorted(format_.kinds))

@@ -10,16 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.conditions import (
-    And,
-    BeginsWith,
-    Condition,
-    Contains,
-    Eq,
-    at_path,
-    conjunction,
-    paths_of,
-)
+from keygraph.dynamo import conditions
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
@@ -91,7 +82,7 @@ def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
     attribute, type_ = record.attribute_of(slot.path), record.attribute_type(slot)
 
     def read_end(item: Item) -> Any:
-        value = None if attribute is None else at_path(item, attribute)
+        value = None if attribute is None else conditions.at_path(item, attribute)
         if value is None:
             raise CorruptItem(missing(record.name, name, [attribute or (name,)]))
         return decode(type_, value)  # type: ignore[arg-type]  # an attribute's value
@@ -103,8 +94,8 @@ def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
 
 
 def split_condition(
-    where: Condition | None, path: AccessPath, graph: Graph
-) -> tuple[Condition | None, Condition | None]:
+    where: conditions.Condition | None, path: AccessPath, graph: Graph
+) -> tuple[conditions.Condition | None, conditions.Condition | None]:
     """Returns the part of a condition that the store can decide, and the part that is decided here.
 
     DynamoDB's filter may not name a key of the table or index, and does not see values that are only in a key.
@@ -112,26 +103,28 @@ def split_condition(
     if where is None:
         return None, None
     undecidable = path.record.attributes_in_keys | path.keys.names
-    parts = where.conditions if isinstance(where, And) else (where,)
+    parts = where.conditions if isinstance(where, conditions.And) else (where,)
 
-    def is_decidable(part: Condition) -> bool:
+    def is_decidable(part: conditions.Condition) -> bool:
         return all(
             not isinstance(name, LinkName)
             and name not in undecidable
             and graph.table.has(path.keys.index_name, name)
-            for name, *_ in paths_of(part)
+            for name, *_ in conditions.paths_of(part)
         )
 
     return (
-        conjunction(*(part for part in parts if is_decidable(part))),
-        conjunction(*(part for part in parts if not is_decidable(part))),
+        conditions.conjunction(*(part for part in parts if is_decidable(part))),
+        conditions.conjunction(*(part for part in parts if not is_decidable(part))),
     )
 
 
-def literal(name: str, template: Template) -> list[Condition]:
+def literal(name: str, template: Template) -> list[conditions.Condition]:
     """Returns the conditions that a key begins with its template's literal text, or is it, and contains the rest."""
     path, [head, *others] = (name,), template.tokens
     begins = head if isinstance(head, str) else ""
-    found: list[Condition] = [BeginsWith(path, begins) if others else Eq(path, begins)] if begins else []
+    found: list[conditions.Condition] = (
+        [conditions.BeginsWith(path, begins) if others else conditions.Eq(path, begins)] if begins else []
+    )
     inside = dict.fromkeys(each for each in others if isinstance(each, str))
-    return [*found, *(Contains(path, each) for each in inside if each not in begins)]
+    return [*found, *(conditions.Contains(path, each) for each in inside if each not in begins)]

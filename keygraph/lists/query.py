@@ -22,20 +22,11 @@ from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.kept import kept
 from keygraph.keys.text import IsoDatetime
+from keygraph.lists import ranges
 from keygraph.lists.checks import checked_names, checks_of, split_condition
 from keygraph.lists.extent import NO_PAGE, Extent, Located, Place
 from keygraph.lists.placeholders import placeholder_texts
 from keygraph.lists.projection import attributes_of, list_projection
-from keygraph.lists.ranges import (
-    NO_ARGUMENTS,
-    KeyArguments,
-    beginning_with,
-    fixed_texts,
-    hull_of,
-    sort_span,
-    span_of_whole,
-    undecided,
-)
 from keygraph.lists.siblings import ReadRange, reading_alone, without_siblings
 from keygraph.model.expiry import NOW_PLACEHOLDER, Now, is_live
 from keygraph.model.paths import SORT_KEY, AccessPath
@@ -336,7 +327,7 @@ class ListForm:
         self,
         graph: Graph,
         path: AccessPath,
-        keys: KeyArguments = NO_ARGUMENTS,
+        keys: ranges.KeyArguments = ranges.NO_ARGUMENTS,
         wheres: Mapping[AccessPath, Condition | None] | None = None,
         extent: Extent = NO_PAGE,
         send: SendPage | None = None,
@@ -403,10 +394,10 @@ class ListForm:
         self.is_searched: bool = where is not None
         """Whether a client or a rule sets a condition on its items."""
 
-    def _take_arguments(self, keys: KeyArguments) -> None:
+    def _take_arguments(self, keys: ranges.KeyArguments) -> None:
         """Sets what the arguments on the sort key leave to be decided for each item."""
         path = self.path
-        self.narrowed = () if path.members else undecided(path, keys.ranged)
+        self.narrowed = () if path.members else ranges.undecided(path, keys.ranged)
         """The arguments on the sort key, by slot, that the order of the keys alone does not decide."""
         self.checks = checks_of(path, self.narrowed)
         checked = checked_names(path, self.narrowed)
@@ -428,7 +419,7 @@ class ListForm:
             isinstance(slots[name].text, IsoDatetime) for name, _ in self.narrowed
         )
         """Whether only times in the outer seconds of its range may not be: a page looks at twice as many more items."""
-        self.fixed = fixed_texts(path, keys.ranged)
+        self.fixed = ranges.fixed_texts(path, keys.ranged)
         """The texts of the sort key's slots that a client has given, by slot."""
         self.compared: Hashable = (path, self.filter, self.condition, self.narrowed, self.fixed)
         """The values that distinguish lists of two forms."""
@@ -543,7 +534,9 @@ class ListForm:
             place = (prefix, *[texts.get(name) for name in self._in_range])
         known = self._readings.get(place)
         if known is None:
-            known = reading_alone(sort_span(self.path, prefix, self.texts_of(owner), self._keys.ranged))
+            known = reading_alone(
+                ranges.sort_span(self.path, prefix, self.texts_of(owner), self._keys.ranged)
+            )
             if len(self._readings) < _RANGES_KEPT:
                 self._readings[place] = known
         return known
@@ -552,10 +545,10 @@ class ListForm:
         self, parts: Iterable[ListQuery], partition: KeyValue, *, is_described: bool = False
     ) -> ReadRange:
         """Returns what a list of several types reads: everything from the first to the last range, together."""
-        span = hull_of(part.reading.span for part in parts)
+        span = ranges.hull_of(part.reading.span for part in parts)
         whole = self._keys.ranged.get(SORT_KEY)
         if whole is not None:
-            span = span.within(span_of_whole(self.path, whole))
+            span = span.within(ranges.span_of_whole(self.path, whole))
         listed = [(part.path, {**dict(part.values), **dict(part.form.fixed)}) for part in parts]
         return without_siblings(
             self.graph, self._siblings, listed, partition, span, is_described=is_described
@@ -585,9 +578,9 @@ class ListForm:
         else:
             prefix = path.prefix.render(texts) or ""
             try:
-                span = sort_span(path, prefix, fixed, self._keys.ranged)
+                span = ranges.sort_span(path, prefix, fixed, self._keys.ranged)
             except (ValueError, ArithmeticError):
-                span = beginning_with(prefix)  # a placeholder is no number
+                span = ranges.beginning_with(prefix)  # a placeholder is no number
             listed = [(path, {**fixed, **dict(self.fixed)})]
             reading = without_siblings(self.graph, self._siblings, listed, partition, span, is_described=True)
         made = ListQuery(

@@ -17,16 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
-from keygraph.declare.declaration import (
-    NO_NOTES,
-    ListOptions,
-    Notes,
-    StoredAs,
-    TypeValue,
-    WalkOptions,
-    WriteKind,
-    WriteName,
-)
+from keygraph.declare import declaration
 from keygraph.declare.decorators import Context
 from keygraph.dynamo.actions import AddNumber, changed
 from keygraph.dynamo.conditions import Condition, Path, at_path, put_at_path
@@ -37,6 +28,7 @@ from keygraph.keys.formats import Format
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, encode, written_as
 from keygraph.keys.union import NodeText
+from keygraph.model import record_keys
 from keygraph.model.comparisons import WriteRule, of_either, with_empty_text
 from keygraph.model.fields import (
     STORED_AS_READ,
@@ -46,19 +38,6 @@ from keygraph.model.fields import (
     in_either,
     in_present_attributes,
     without_empty_text,
-)
-from keygraph.model.record_keys import (
-    IdentityReader,
-    Keys,
-    TextReader,
-    Texts,
-    attribute_reader,
-    lenient_reader,
-    optional_value,
-    text_itself,
-    text_reader,
-    texts_reader,
-    value_readers,
 )
 from keygraph.names import NOTE, end_names, plural, singular, snake
 
@@ -81,15 +60,15 @@ class RecordType:
     name: str
     cls: type
     kind: Literal["node", "edge", "record"]
-    type_value: TypeValue
+    type_value: declaration.TypeValue
     """The value of the type attribute in its items, or the values of several attributes; None if they have none."""
     is_virtual: bool
     description: str | None
     table: Table
     item_bytes: int
     """The size of an item, in bytes, for the cost bound of an operation."""
-    notes: Notes = NO_NOTES
-    own_notes: dict[str, Notes] = dataclass_field(default_factory=dict)
+    notes: declaration.Notes = declaration.NO_NOTES
+    own_notes: dict[str, declaration.Notes] = dataclass_field(default_factory=dict)
     """The notes on its fields, ends, lists and methods."""
     is_mirrored: bool = False
     """Whether the same edge with its ends exchanged is an item too."""
@@ -97,7 +76,7 @@ class RecordType:
     """The other edge type that has an item for each edge too, as declared."""
     gathers: bool = False
     """Whether a node's partition is small, so that the node is read together with its lists there."""
-    declared_writes: tuple[WriteKind, ...] = ()
+    declared_writes: tuple[declaration.WriteKind, ...] = ()
     """The mutations that were declared for its records, and whether they have plurals."""
     rules: tuple[WriteRule, ...] = ()
     """Conditions on its records after every write."""
@@ -112,7 +91,7 @@ class RecordType:
     methods: dict[str, Method] = dataclass_field(default_factory=dict)
     order: list[str] = dataclass_field(default_factory=list)
     """The names of fields, ends, lists, walks and methods in the order of their declaration."""
-    keys: dict[str | None, Keys] = dataclass_field(default_factory=dict)
+    keys: dict[str | None, record_keys.Keys] = dataclass_field(default_factory=dict)
     """Its keys in the table (None) and in each index that it is in."""
     _readers: dict[Field, ValueReader] = dataclass_field(default_factory=dict, init=False, repr=False)
 
@@ -121,7 +100,7 @@ class RecordType:
 
     def deprecated(self, name: str) -> str | None:
         """Returns why clients should not use a field, end, list or method: its own reason, or its only node type's."""
-        own = self.own_notes.get(name, NO_NOTES).deprecated
+        own = self.own_notes.get(name, declaration.NO_NOTES).deprecated
         end = self.ends.get(name)
         if own is not None or end is None or len(end.members) > 1:
             return own
@@ -132,11 +111,11 @@ class RecordType:
         return self.kind == "node"
 
     @property
-    def table_keys(self) -> Keys:
+    def table_keys(self) -> record_keys.Keys:
         return self.keys[None]
 
     @cached_property
-    def writes(self) -> tuple[WriteName, ...]:
+    def writes(self) -> tuple[declaration.WriteName, ...]:
         """The mutations of its records: none moves a record whose key has no field in it."""
         has_own_key = any(slot.path[0] in self.fields or slot.path[0] in self.ends for slot in self.identity)
         return tuple(
@@ -280,15 +259,15 @@ class RecordType:
     # --- Identities -----------------------------------------------------------------------------------
 
     @cached_property
-    def _identity_names(self) -> Texts:
+    def _identity_names(self) -> record_keys.Texts:
         return tuple(slot.name for slot in self.identity)
 
     @cached_property
-    def read_identity(self) -> IdentityReader:
+    def read_identity(self) -> record_keys.IdentityReader:
         """A function that reads the texts that identify an item; None if its table key is not of this type."""
         return self._read_own_identity if any(self._own_texts) else self._read_key
 
-    def identity_reader(self, required: Mapping[str, Value]) -> IdentityReader:
+    def identity_reader(self, required: Mapping[str, Value]) -> record_keys.IdentityReader:
         """Returns `read_identity` for items with these attributes; it returns None for others."""
         if not any(self._own_texts):
             return self.table_keys.reader(self._identity_names, required)
@@ -296,17 +275,17 @@ class RecordType:
         return lambda item: read(item) if of_type <= item.items() else None
 
     @cached_property
-    def _read_key(self) -> IdentityReader:
+    def _read_key(self) -> record_keys.IdentityReader:
         return self.table_keys.reader(self._identity_names)
 
     @cached_property
-    def write_keys(self) -> list[Callable[[Texts], Key]]:
+    def write_keys(self) -> list[Callable[[record_keys.Texts], Key]]:
         """The functions that make the table keys of an identity, one for each shard; none if that takes more than inserting
         its texts."""
         return self.table_keys.writers(self._identity_names)
 
     @cached_property
-    def write_key(self) -> Callable[[Texts], Key] | None:
+    def write_key(self) -> Callable[[record_keys.Texts], Key] | None:
         """The only one of them."""
         return self.write_keys[0] if len(self.write_keys) == 1 else None
 
@@ -322,25 +301,27 @@ class RecordType:
             if inner or name in found:
                 continue
             if self._is_rendered_text(slot) or (slot.text.is_plain_text and not slot.lossy):
-                found[name] = number, text_itself
+                found[name] = number, record_keys.text_itself
             elif not slot.lossy:
-                found[name] = number, partial(optional_value, slot.text.value)
+                found[name] = number, partial(record_keys.optional_value, slot.text.value)
         return found
 
     @cached_property
-    def end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
+    def end_readers(self) -> dict[str, Callable[[record_keys.Texts], record_keys.Texts | None]]:
         """For each end in the key, a function from an identity's texts to the identity of the node there, or None."""
         numbers = {slot: number for number, slot in enumerate(self.identity)}
         found = {}
         for name in self.key_fields & self.ends.keys():
             wanted = [slot.under(name) for slot in self.ends[name].identity]
             sources = [(source, own) for own in wanted if (source := self.source(own, self.identity))]
-            found[name] = texts_reader([(numbers[source], source.rewriter(own)) for source, own in sources])
+            found[name] = record_keys.texts_reader(
+                [(numbers[source], source.rewriter(own)) for source, own in sources]
+            )
         return found
 
     # --- Texts that a key alone does not determine --------------------------------------------------------
 
-    def text_reader(self, slot: Slot) -> TextReader | None:
+    def text_reader(self, slot: Slot) -> record_keys.TextReader | None:
         """Returns a function that reads a slot's text from its field's attribute; it returns None if no text fits.
 
         None if only a key holds it.
@@ -350,7 +331,7 @@ class RecordType:
         parts = [part for keys in self.keys.values() for part in keys.parts if len(part[1].tokens) > 1]
         if attribute is None or attribute[0] in {key.name for key, _ in parts} or slot.computed:
             return None
-        return lenient_reader(attribute, slot, self.attribute_type(slot))
+        return record_keys.lenient_reader(attribute, slot, self.attribute_type(slot))
 
     @cached_property
     def attributes_of_identity(self) -> frozenset[str]:
@@ -362,11 +343,11 @@ class RecordType:
         )
 
     @cached_property
-    def _own_texts(self) -> list[TextReader | None]:
+    def _own_texts(self) -> list[record_keys.TextReader | None]:
         uncertain = {name for template in self.table_keys.templates for name in template.uncertain}
         return [self.text_reader(slot) if slot.name in uncertain else None for slot in self.identity]
 
-    def _read_own_identity(self, item: Mapping[str, Value]) -> Texts | None:
+    def _read_own_identity(self, item: Mapping[str, Value]) -> record_keys.Texts | None:
         """Returns the identity in the table's key, with the attributes' values if they make the same key."""
         texts = self._read_key(item)
         if texts is None:
@@ -506,9 +487,9 @@ class RecordType:
             )
             if self.reads_from(keys, path)
         ]
-        return value_readers(sources)
+        return record_keys.value_readers(sources)
 
-    def reads_from(self, keys: Keys, path: FieldPath) -> bool:
+    def reads_from(self, keys: record_keys.Keys, path: FieldPath) -> bool:
         """Returns whether the field of a placeholder is read from these keys if an item has no attribute for it.
 
         An optional field with an attribute of its own has no value then, whatever is left in the key of an index.
@@ -533,7 +514,7 @@ class RecordType:
 
     # --- Ends of items --------------------------------------------------------------------------------
 
-    def end_identity(self, item: Mapping[str, Value], end: End) -> Texts | None:
+    def end_identity(self, item: Mapping[str, Value], end: End) -> record_keys.Texts | None:
         """Returns the identity of the node at that end, from the item's keys or attributes; None for none.
 
         The table's key comes first, unless ambiguous, then attributes, then the indexes' keys. A part that is optional
@@ -551,7 +532,7 @@ class RecordType:
             texts.append(text)
         return tuple(texts) if any(texts) else None
 
-    def readable_end(self, item: Item, end: End) -> Texts | None:
+    def readable_end(self, item: Item, end: End) -> record_keys.Texts | None:
         """Returns the same; None also for an end that cannot be read, which is reported elsewhere."""
         try:
             return self.end_identity(item, end)
@@ -559,22 +540,26 @@ class RecordType:
             return None
 
     @cached_property
-    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None, TextReader]]]:
+    def _slots_of_ends(
+        self,
+    ) -> dict[str, list[tuple[Slot, Slot, record_keys.TextReader | None, record_keys.TextReader]]]:
         """For each end the slots of its identity, as seen from the node's type and from this one, with the functions
         that read them from the table's key and from attributes."""
         return {name: [self._slot_of(end, slot) for slot in end.identity] for name, end in self.ends.items()}
 
-    def _slot_of(self, end: End, slot: Slot) -> tuple[Slot, Slot, TextReader | None, TextReader]:
+    def _slot_of(
+        self, end: End, slot: Slot
+    ) -> tuple[Slot, Slot, record_keys.TextReader | None, record_keys.TextReader]:
         own, problem = slot.under(end.name), partial(self.no_key, end)
         attribute, read_key = end.attributes[slot.path], self._text_reader(own)
-        read = attribute_reader(attribute, slot, end.attribute_type(slot), problem)
+        read = record_keys.attribute_reader(attribute, slot, end.attribute_type(slot), problem)
         read_value = self._key_readers.get(own.path)
         if read_key is None and read_value and attribute in self._keys and not slot.text.is_plain_text:
             # The attribute of a key of type S holds a number as its text.
             read_key = partial(_rendered, read_value, own)
         return slot, own, read_key, read
 
-    def _text_reader(self, wanted: Slot) -> TextReader | None:
+    def _text_reader(self, wanted: Slot) -> record_keys.TextReader | None:
         """Returns a function that reads a slot's text from the table's key; None if the key does not hold it."""
         source = self.source(wanted, self.identity)
         if source is None:
@@ -582,7 +567,7 @@ class RecordType:
         place, read = self.identity.index(source), self.read_identity
         if self._own_texts[place] is None:
             place, read = 0, self.table_keys.reader((source.name,))
-        return text_reader(read, place, source.rewriter(wanted))
+        return record_keys.text_reader(read, place, source.rewriter(wanted))
 
     # --- Whole items ----------------------------------------------------------------------------------
 
@@ -626,7 +611,7 @@ class RecordType:
 
     def member_identities(
         self, item: Mapping[str, Value], end: End, part: slice = slice(None)
-    ) -> list[Texts | CorruptItem] | None:
+    ) -> list[record_keys.Texts | CorruptItem] | None:
         """Returns the identities of a part of the nodes that a list or set names, a set's sorted; None if there is none.
 
         In place of a member that is no key of a node, its error.
@@ -634,7 +619,7 @@ class RecordType:
         values = self.reader(self.fields[end.name])(item)
         if values is None:
             return None
-        [slot], found = end.identity, list[Texts | CorruptItem]()
+        [slot], found = end.identity, list[record_keys.Texts | CorruptItem]()
         for value in values if isinstance(values, set) else values[part]:
             try:
                 found.append((slot.text.render(value),))
@@ -642,7 +627,7 @@ class RecordType:
                 found.append(self.no_key(end))
         return sorted(found, key=str)[part] if isinstance(values, set) else found
 
-    def readable_members(self, item: Item, end: End) -> Iterator[tuple[int, Texts]]:
+    def readable_members(self, item: Item, end: End) -> Iterator[tuple[int, record_keys.Texts]]:
         """Yields the identities that can be read of the nodes that a list or set names, with their numbers in it."""
         with suppress(CorruptItem):
             for number, each in enumerate(self.member_identities(item, end) or ()):
@@ -678,7 +663,7 @@ class End:
     """The text of the node in a key if the keys of the members differ, or if an attribute holds several key fields."""
     written: Format | None = None
     """How its only attribute writes the node's only key field, if it holds the whole partition key."""
-    stored: StoredAs | None = None
+    stored: declaration.StoredAs | None = None
     """Where the item was declared to hold the node's key."""
     is_list: bool = False
     """Whether it is the end of each member of a list or set."""
@@ -776,7 +761,7 @@ class DeclaredList:
     of: tuple[RecordType, ...]
     """The types of its items: usually one."""
     is_one: bool
-    options: ListOptions
+    options: declaration.ListOptions
     description: str | None
 
 
@@ -807,7 +792,7 @@ class DeclaredWalk:
 
     name: str
     of: tuple[RecordType, ...]
-    options: WalkOptions
+    options: declaration.WalkOptions
     description: str | None
 
 

@@ -14,44 +14,20 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 from keygraph.access.claims import Viewer
-from keygraph.declare.declaration import (
-    NO_NOTES,
-    OF_ENDS,
-    OF_STREAM,
-    Kept,
-    ListOptions,
-    SharedDefault,
-    StoredAs,
-    WalkOptions,
-    declaration_of,
-    method_of,
-    own_notes_of,
-)
+from keygraph.declare import declaration
 from keygraph.declare.decorators import REFERENCE, Context, Many, One, Ranked, Reach
 from keygraph.declare.docstrings import docstring, member_docstrings
 from keygraph.dynamo.conditions import Path
+from keygraph.keys import types
 from keygraph.keys.formats import Format
 from keygraph.keys.template import SHARD
 from keygraph.keys.text import UnusableFormat, refuse_kind
-from keygraph.keys.types import (
-    ID,
-    FieldType,
-    Kind,
-    UnknownType,
-    decode,
-    encode,
-    field_type,
-    is_list,
-    is_optional,
-    union_parts,
-    written_as,
-)
 from keygraph.model.fields import Field
 from keygraph.model.records import DeclaredList, DeclaredWalk, End, Method, RecordType
 from keygraph.names import cased
 from keygraph.resolve.resolution import Resolution
 
-_KEPT: Mapping[Kept, tuple[str, tuple[Kind, ...]]] = {
+_KEPT: Mapping[declaration.Kept, tuple[str, tuple[types.Kind, ...]]] = {
     "created": ("a datetime", ("datetime",)),
     "updated": ("a datetime", ("datetime",)),
     "version": ("an int or a Long", ("int", "long")),
@@ -70,7 +46,7 @@ VALUE = "value"
 """The name of the value in the map that holds what is known of the first or last item of a list."""
 
 
-def kept_name(kept: Kept) -> str:
+def kept_name(kept: declaration.Kept) -> str:
     """Returns the specifier of a field that the server keeps, as it is written."""
     return {"id": "new_id()", "count": "counts()", "sum": "sums()"}.get(kept, f"{kept}()")
 
@@ -83,7 +59,7 @@ class _DeclaredMember:
     record: RecordType
     name: str
     annotation: Any = None
-    own: StoredAs | ListOptions | WalkOptions | None = None
+    own: declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions | None = None
     """The specifier that is assigned to it."""
     description: str | None = None
 
@@ -119,17 +95,17 @@ def resolve_fields(resolution: Resolution) -> None:
 
 def _declared_members(resolution: Resolution, record: RecordType) -> Iterator[_DeclaredMember]:
     """Yields the fields of a type and its base classes whose annotations can be read, and takes over their order."""
-    own: dict[str, StoredAs | ListOptions | WalkOptions] = {}
+    own: dict[str, declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions] = {}
     descriptions: dict[str, str] = {}
     annotations: dict[str, tuple[Any, Any, Mapping[str, Any]]] = {}
     for cls in reversed(record.cls.__mro__):
-        declaration = declaration_of(cls)
-        record.own_notes |= own_notes_of(cls)
-        if declaration is not None:
-            own.update(declaration.own)
+        declared = declaration.declaration_of(cls)
+        record.own_notes |= declaration.own_notes_of(cls)
+        if declared is not None:
+            own.update(declared.own)
             descriptions.update(member_docstrings(cls))
             for name, annotation in inspect.get_annotations(cls).items():
-                annotations[name] = annotation, sys.modules[cls.__module__], declaration.namespace
+                annotations[name] = annotation, sys.modules[cls.__module__], declared.namespace
         elif inspect.get_annotations(cls):
             # The fields of this base class would be lost without a message.
             problem = f"the fields of its base class {cls.__name__} are not read."
@@ -166,7 +142,7 @@ def _refuse_taken_name(member: _DeclaredMember) -> None:
 
 def _read_field(member: _DeclaredMember) -> None:
     """Reads a field by its annotation: it is a list, a walk, an end, a list of ends, or a value."""
-    annotation, optional = is_optional(member.annotation)
+    annotation, optional = types.is_optional(member.annotation)
     origin: Any = typing.get_origin(annotation)
     _refuse_taken_name(member)
     if annotation in (Many, One, Reach, Ranked):
@@ -178,19 +154,19 @@ def _read_field(member: _DeclaredMember) -> None:
         _read_list(member, annotation)
     elif origin in (Reach, Ranked):
         _read_walk(member, annotation)
-    elif isinstance(member.own, ListOptions | WalkOptions):
-        words = ("reach", "ranked") if isinstance(member.own, WalkOptions) else ("many", "one")
+    elif isinstance(member.own, declaration.ListOptions | declaration.WalkOptions):
+        words = ("reach", "ranked") if isinstance(member.own, declaration.WalkOptions) else ("many", "one")
         annotations = " and ".join(f"{word.title()}[…]" for word in words)
         problem = f"{words[0]}() and {words[1]}() are for fields annotated {annotations}."
         member.report("not-a-list", problem, "Annotate the field that way.")
-    elif any(map(declaration_of, parts := union_parts(annotation))):
+    elif any(map(declaration.declaration_of, parts := types.union_parts(annotation))):
         end = _end(member, parts, optional=optional)
         member.record.ends |= {member.name: end} if end is not None else {}
     elif nodes := _references(annotation):
         end = _end(member, nodes, optional=False)
         if end is not None:
             # Their ids have the type of a list until the key of the node is known.
-            _read_value(member, origin[ID], replace(end, is_list=True), optional=optional)
+            _read_value(member, origin[types.ID], replace(end, is_list=True), optional=optional)
     else:
         _read_value(member, annotation, None, optional=optional)
 
@@ -198,7 +174,7 @@ def _read_field(member: _DeclaredMember) -> None:
 def _read_value(member: _DeclaredMember, annotation: Any, end: End | None, *, optional: bool) -> None:
     """Reads a field that an attribute holds. `end`: the nodes whose ids it is a list of."""
     record, name = member.record, member.name
-    stored = member.own if isinstance(member.own, StoredAs) else StoredAs((), {})
+    stored = member.own if isinstance(member.own, declaration.StoredAs) else declaration.StoredAs((), {})
     type_ = _value_type(member, annotation)
     if type_ is None:
         return
@@ -210,8 +186,8 @@ def _read_value(member: _DeclaredMember, annotation: Any, end: End | None, *, op
         type_ = _written_as(member, type_, stored.format)
     kept = stored.kept
     _check_keeper(member, stored, optional=optional)
-    if kept == "average" and type_ == FieldType("float"):
-        type_ = FieldType("average")
+    if kept == "average" and type_ == types.FieldType("float"):
+        type_ = types.FieldType("average")
     if kept is not None and kept in _KEPT and type_.kind not in _KEPT[kept][1]:
         problem = f"{kept_name(kept)} keeps {_KEPT[kept][0]}, and it is of type {type_.name}."
         member.report("kept", problem, "Change its annotation.")
@@ -223,14 +199,14 @@ def _read_value(member: _DeclaredMember, annotation: Any, end: End | None, *, op
     if not _is_default(type_, optional, default):
         problem = f"its default, {default!r}, is not of type {type_.name}."
         member.report("default", problem, "Change the default or the annotation.")
-    is_external = record.own_notes.get(name, NO_NOTES).external
+    is_external = record.own_notes.get(name, declaration.NO_NOTES).external
     record.fields[name] = Field(
         name,
         type_,
         optional or is_external,
         (
             *(stored.path or (cased(name, member.resolution.style.case),)),
-            *([VALUE] if kept in OF_ENDS else []),
+            *([VALUE] if kept in declaration.OF_ENDS else []),
         ),
         default,
         member.description,
@@ -253,7 +229,7 @@ def _read_value(member: _DeclaredMember, annotation: Any, end: End | None, *, op
         _add_age(member, record.fields[name])
 
 
-def _former(member: _DeclaredMember, stored: StoredAs, end: End | None) -> Path | None:
+def _former(member: _DeclaredMember, stored: declaration.StoredAs, end: End | None) -> Path | None:
     """Returns the former attribute of a field, and refuses it where an attribute is more than a field's value."""
     if not stored.was:
         return None
@@ -264,14 +240,14 @@ def _former(member: _DeclaredMember, stored: StoredAs, end: End | None) -> Path 
     return (stored.was,)
 
 
-def _check_keeper(member: _DeclaredMember, stored: StoredAs, *, optional: bool) -> None:
+def _check_keeper(member: _DeclaredMember, stored: declaration.StoredAs, *, optional: bool) -> None:
     """Refuses another word for who keeps a field, what the stream cannot keep, and what cannot be null before it is
     computed."""
     keeper: object = stored.keeper
     if keeper not in ("transaction", "job", "stream"):
         problem = f"kept={keeper!r} is unknown."
         member.report("kept", problem, 'Write kept="transaction", kept="job" or kept="stream".')
-    elif keeper == "stream" and stored.kept not in OF_STREAM:
+    elif keeper == "stream" and stored.kept not in declaration.OF_STREAM:
         problem = "the stream keeps counts, sums and averages."
         member.report("kept", problem, 'Write kept="transaction" or kept="job".')
     elif keeper != "transaction" and not optional:
@@ -288,20 +264,20 @@ def _add_age(member: _DeclaredMember, field: Field) -> None:
         return
     *outer, last = field.kept_attribute
     attribute = (*outer, f"{last}_as_of" if style.case == "snake" else f"{last}AsOf")
-    time = field_type(datetime, style)
+    time = types.field_type(datetime, style)
     record.fields[name] = Field(
         name, time, True, attribute, MISSING, None, "as_of", kept_of=field.name, keeper=field.keeper
     )
     record.order.insert(record.order.index(field.name) + 1, name)
 
 
-def _value_type(member: _DeclaredMember, annotation: Any) -> FieldType | None:
+def _value_type(member: _DeclaredMember, annotation: Any) -> types.FieldType | None:
     """Returns the type of a field's values; None if they can have none, which is reported."""
     inside = _record_type_in(annotation)
     if inside is None:
         try:
-            return field_type(annotation, member.resolution.style)
-        except UnknownType as error:
+            return types.field_type(annotation, member.resolution.style)
+        except types.UnknownType as error:
             member.report("unknown-type", f"{error}.", error.fix, is_breaking=True)
             return None
     kind, example, node = inside
@@ -314,7 +290,7 @@ def _value_type(member: _DeclaredMember, annotation: Any) -> FieldType | None:
     return None
 
 
-def _refuse_attributes_of_ends(member: _DeclaredMember, stored: StoredAs) -> None:
+def _refuse_attributes_of_ends(member: _DeclaredMember, stored: declaration.StoredAs) -> None:
     if stored.attributes:
         problem = "stored() names one attribute for each key field, but this field is not an end."
         member.report("attributes-of-no-end", problem, 'Write stored("name").')
@@ -323,7 +299,7 @@ def _refuse_attributes_of_ends(member: _DeclaredMember, stored: StoredAs) -> Non
         member.report("attributes-of-no-end", problem, "Annotate it as the node, or remove whole_key=True.")
 
 
-def _can_expire(member: _DeclaredMember, type_: FieldType) -> bool:
+def _can_expire(member: _DeclaredMember, type_: types.FieldType) -> bool:
     other = next((each for each in member.record.fields.values() if each.is_expiry), None)
     if other is not None:
         problem = f"{other.name} says already when the record expires."
@@ -337,12 +313,12 @@ def _can_expire(member: _DeclaredMember, type_: FieldType) -> bool:
     return False
 
 
-def _written_as(member: _DeclaredMember, type_: FieldType, format_: object) -> FieldType:
+def _written_as(member: _DeclaredMember, type_: types.FieldType, format_: object) -> types.FieldType:
     problem = f"format={format_!r} is not a Format."
     if isinstance(format_, Format):
         try:
             refuse_kind(format_, type_.of or type_)
-            return written_as(type_, format_)
+            return types.written_as(type_, format_)
         except UnusableFormat as error:
             problem = f"{error}."
     member.report("format", problem, "Use a format for such fields, or remove format=.")
@@ -357,13 +333,13 @@ def _end(member: _DeclaredMember, parts: tuple[Any, ...], *, optional: bool) -> 
         if target is not None and target.is_node:
             nodes.append(target)
             continue
-        is_missing = declaration_of(part) and target is None
+        is_missing = declaration.declaration_of(part) and target is None
         problem = f"{_name_of(part)} {'is not listed in the graph' if is_missing else 'is not a node'}."
         each = "An end" if len(parts) == 1 else "Each member of a union"
         member.report("unknown-end", problem, f"{each} is a node that the graph lists.", is_breaking=True)
     if len(nodes) < len(parts):
         return None
-    own = member.own if isinstance(member.own, StoredAs) else None
+    own = member.own if isinstance(member.own, declaration.StoredAs) else None
     if own is not None and own.format is not None:
         problem = "format= is for fields; the key of a node is written as the node has it."
         member.report("format", problem, "Give it to the key field of the node.")
@@ -375,7 +351,7 @@ def _default(member: _DeclaredMember) -> Any:
     if declared is None or declared.default_factory is MISSING:
         return MISSING if declared is None else declared.default
     factory = declared.default_factory
-    if isinstance(factory, SharedDefault):
+    if isinstance(factory, declaration.SharedDefault):
         problem = f"its default, {factory.value!r}, would be one object of all records."
         member.report("default", problem, f"Write stored(default={factory.value!r}).")
     return factory()
@@ -386,9 +362,9 @@ def _default(member: _DeclaredMember) -> Any:
 
 def _read_list(member: _DeclaredMember, annotation: Any) -> None:
     is_one = typing.get_origin(annotation) is One
-    parts = union_parts(*typing.get_args(annotation))
+    parts = types.union_parts(*typing.get_args(annotation))
     targets = [member.resolution.type_of(part) for part in parts]
-    others = [_name_of(part) for part in parts if declaration_of(part) is None]
+    others = [_name_of(part) for part in parts if declaration.declaration_of(part) is None]
     unlisted = [_name_of(part) for part, target in zip(parts, targets, strict=True) if target is None]
     if not member.record.is_node:
         member.report("list-on-no-node", "only a node has lists.", "Move it to the node at one of the ends.")
@@ -409,7 +385,11 @@ def _read_list(member: _DeclaredMember, annotation: Any) -> None:
         member.report("unknown-neighbour", problem, "List it in the graph.")
     else:
         own, name = member.own, member.name
-        options = own if isinstance(own, ListOptions) else ListOptions(None, None, any_index=True)
+        options = (
+            own
+            if isinstance(own, declaration.ListOptions)
+            else declaration.ListOptions(None, None, any_index=True)
+        )
         if options.index is not None:
             options = replace(options, index=member.resolution.table.own(options.index))
         of_types = tuple(target for target in targets if target is not None)
@@ -419,22 +399,22 @@ def _read_list(member: _DeclaredMember, annotation: Any) -> None:
 def _read_walk(member: _DeclaredMember, annotation: Any) -> None:
     """Reads a walk over lists; mistakes in the lists are reported when they are resolved."""
     own, name, [of] = member.own, member.name, typing.get_args(annotation)
-    targets = [member.resolution.type_of(part) for part in union_parts(of)]
+    targets = [member.resolution.type_of(part) for part in types.union_parts(of)]
     nodes = tuple(target for target in targets if target is not None and target.is_node)
     is_reach = typing.get_origin(annotation) is Reach
     if not member.record.is_node:
         member.report("walk", "only a node has walks.", "Move it to a node.")
     elif len(nodes) < len(targets):
         member.report("walk", f"{_name_of(of)} is not a node that the graph lists.", "Name nodes.")
-    elif not isinstance(own, WalkOptions) or (own.depth is not None) != is_reach:
+    elif not isinstance(own, declaration.WalkOptions) or (own.depth is not None) != is_reach:
         call = 'reach("a_list", depth=3)' if is_reach else 'ranked("a_list")'
         problem = f"it does not say {'reach' if is_reach else 'ranked'}(…)."
         member.report("walk", problem, f"Write {name}: … = {call}.")
     else:
         member.record.walks[name] = DeclaredWalk(name, nodes, own, member.description)
         if own.is_kept:
-            _check_keeper(member, StoredAs((), {}, kept="walk", keeper=own.keeper), optional=True)
-            attribute, json = (cased(name, member.resolution.style.case),), FieldType("json")
+            _check_keeper(member, declaration.StoredAs((), {}, kept="walk", keeper=own.keeper), optional=True)
+            attribute, json = (cased(name, member.resolution.style.case),), types.FieldType("json")
             member.record.fields[name] = field = Field(
                 name, json, True, attribute, MISSING, None, "walk", keeper=own.keeper, kept_size=own.keep
             )
@@ -447,7 +427,7 @@ def _read_walk(member: _DeclaredMember, annotation: Any) -> None:
 def _read_methods(resolution: Resolution, record: RecordType) -> None:
     functions = [each for cls in reversed(record.cls.__mro__) for each in vars(cls).items()]
     for name, function in functions:
-        declared, member = method_of(function), _DeclaredMember(resolution, record, name)
+        declared, member = declaration.method_of(function), _DeclaredMember(resolution, record, name)
         if declared is None:
             continue
         _refuse_taken_name(member)
@@ -478,27 +458,27 @@ def _method(member: _DeclaredMember, function: Any, needs: tuple[str, ...] | Non
         problem = "it takes any number of arguments."
     elif any(each.name not in hints for each in parameters):
         problem = "not all of its arguments are annotated."
-    types: list[FieldType] = []
+    found: list[types.FieldType] = []
     returned: tuple[RecordType, ...] = ()
-    element, has_elements = is_list(hints["return"])
+    element, has_elements = types.is_list(hints["return"])
     try:
         given = [each.name for each in parameters if hints.get(each.name, Viewer) not in (Viewer, Context)]
         for part in ["return", *given]:
-            annotation, _ = is_optional(hints[part])
+            annotation, _ = types.is_optional(hints[part])
             possible = element if part == "return" else annotation
-            targets = [resolution.type_of(each) for each in union_parts(possible)]
+            targets = [resolution.type_of(each) for each in types.union_parts(possible)]
             nodes = [target for target in targets if target is not None and target.is_node]
             if len(nodes) < len(targets) or part != "return":
-                types.append(field_type(annotation, resolution.style))
+                found.append(types.field_type(annotation, resolution.style))
             else:
                 returned = tuple(nodes)
-    except UnknownType as error:
+    except types.UnknownType as error:
         problem = f"{error}."
     if problem is not None:
         member.report("method", problem, "Its signature is a field of the schema: change it.")
         return None
     description, are_nodes = docstring(function.__doc__), has_elements and bool(returned)
-    return Method(name, function, needs, signature, hints, tuple(types), returned, are_nodes, description)
+    return Method(name, function, needs, signature, hints, tuple(found), returned, are_nodes, description)
 
 
 def _name_of(annotation: Any) -> str:
@@ -514,7 +494,9 @@ def _references(annotation: Any) -> tuple[Any, ...]:
     [part] = typing.get_args(annotation)
     *inner, last = typing.get_args(part) or (None,)
     return (
-        union_parts(inner[0]) if inner and typing.get_origin(part) is Annotated and last == REFERENCE else ()
+        types.union_parts(inner[0])
+        if inner and typing.get_origin(part) is Annotated and last == REFERENCE
+        else ()
     )
 
 
@@ -529,7 +511,7 @@ def _record_type_in(annotation: Any) -> tuple[str, str, str] | None:
     """Returns the kind of the record types that a list or the like is of, how a list of them is written, and how they
     are; None if it is of something else."""
     for part in typing.get_args(annotation):
-        declared_parts = [(each, declaration_of(each)) for each in union_parts(part)]
+        declared_parts = [(each, declaration.declaration_of(each)) for each in types.union_parts(part)]
         kinds = {
             each: declared.kind for each, declared in declared_parts if declared and declared.kind != "fields"
         }
@@ -542,12 +524,12 @@ def _record_type_in(annotation: Any) -> tuple[str, str, str] | None:
     return None
 
 
-def _is_default(type_: FieldType, optional: bool, default: Any) -> bool:
+def _is_default(type_: types.FieldType, optional: bool, default: Any) -> bool:
     """Returns whether the default is a value of the type, which is read back as it was written."""
     if default is MISSING or default is None:
         return default is MISSING or optional
     try:
-        read = decode(type_, encode(type_, default))
+        read = types.decode(type_, types.encode(type_, default))
     except (ValueError, TypeError, AttributeError):
         return False
     # Values inside these may come back as equal values of another type.

@@ -31,14 +31,7 @@ from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference, references
 from keygraph.names import CASES, plural, snake
-from keygraph.resolve.derived import (
-    Copy,
-    Follower,
-    Tally,
-    resolve_copies,
-    resolve_followers,
-    resolve_tallies,
-)
+from keygraph.resolve import derived
 from keygraph.resolve.options import are_writes, is_name, is_separator
 from keygraph.resolve.records import resolve
 from keygraph.resolve.resolution import Resolution
@@ -52,7 +45,7 @@ _NEAREST = 3
 
 
 _Given = ParamSpec("_Given")
-_Derived = TypeVar("_Derived", Tally, Copy)
+_Derived = TypeVar("_Derived", derived.Tally, derived.Copy)
 
 
 def _called_as_graph(init: Callable[_Given, None]) -> Callable[_Given, None]:
@@ -225,27 +218,29 @@ class RecordTypes:
         return resolve_walks(self.types, {**self.node_lists, **self._lists_of_ids}, self.derived_mistakes)
 
     @cached_property
-    def every_tally(self) -> Mapping[str, tuple[Tally, ...]]:
+    def every_tally(self) -> Mapping[str, tuple[derived.Tally, ...]]:
         """The counts and sums of the items of each type, by its name, whoever keeps them."""
-        return resolve_tallies(self.types, self.node_lists, self.siblings, self.derived_mistakes)
+        return derived.resolve_tallies(self.types, self.node_lists, self.siblings, self.derived_mistakes)
 
     @cached_property
-    def tallies(self) -> Mapping[str, tuple[Tally, ...]]:
+    def tallies(self) -> Mapping[str, tuple[derived.Tally, ...]]:
         """The counts and sums that writes of the items of each type change, by its name."""
         return _kept_by_transactions(self.every_tally)
 
     @cached_property
-    def every_copy(self) -> Mapping[str, tuple[Copy, ...]]:
+    def every_copy(self) -> Mapping[str, tuple[derived.Copy, ...]]:
         """The fields of each type that are copied from nodes at its ends, by its name, whoever copies them."""
-        return resolve_copies(self.types, self.correspondences, self.references, self.derived_mistakes)
+        return derived.resolve_copies(
+            self.types, self.correspondences, self.references, self.derived_mistakes
+        )
 
     @cached_property
-    def followers(self) -> Mapping[str, tuple[Follower, ...]]:
+    def followers(self) -> Mapping[str, tuple[derived.Follower, ...]]:
         """The copies that follow nodes of each type, by its name."""
-        return resolve_followers(self.copies, self.references)
+        return derived.resolve_followers(self.copies, self.references)
 
     @cached_property
-    def copies(self) -> Mapping[str, tuple[Copy, ...]]:
+    def copies(self) -> Mapping[str, tuple[derived.Copy, ...]]:
         """The fields of each type that are copied from nodes at its ends when it is written, by its name."""
         return _kept_by_transactions(self.every_copy)
 
@@ -547,10 +542,10 @@ class RecordTypes:
         return None if values.keys() & unusable else self.type_values.condition(path.record, besides)
 
 
-def _kept_by_transactions(derived: Mapping[str, tuple[_Derived, ...]]) -> Mapping[str, tuple[_Derived, ...]]:
+def _kept_by_transactions(by_name: Mapping[str, tuple[_Derived, ...]]) -> Mapping[str, tuple[_Derived, ...]]:
     found = {
         name: tuple(each for each in several if not each.field.is_kept_later)
-        for name, several in derived.items()
+        for name, several in by_name.items()
     }
     return {name: several for name, several in found.items() if several}
 

@@ -21,31 +21,13 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from uuid_utils import uuid4
 
-from keygraph.dynamo.actions import (
-    AddNumber,
-    CheckItem,
-    DeleteItem,
-    PutItem,
-    SetTo,
-    UpdateItem,
-    changed,
-    key_of,
-    outcome,
-)
+from keygraph import errors
+from keygraph.dynamo import actions
 from keygraph.dynamo.conditions import And, Condition, Not, Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value, exact_sum
 from keygraph.dynamo.rules import WriteRules
 from keygraph.dynamo.store import BatchGet, Store, Transaction, Write
 from keygraph.dynamo.table import Key
-from keygraph.errors import (
-    BadUserInput,
-    ConditionFailed,
-    CorruptItem,
-    KeygraphError,
-    StoreError,
-    TransactionCanceled,
-    WriteRefused,
-)
 from keygraph.graph import Graph
 from keygraph.model.expiry import now
 from keygraph.model.record_keys import Texts
@@ -153,9 +135,9 @@ def _or_check(step: TransactionStep) -> TransactionStep:
     """Returns the step, or a check if it changes nothing, because others have repaired the item: DynamoDB refuses an update
     without changes in a transaction."""
     action = step.action
-    if not isinstance(action, UpdateItem) or action.changes or action.condition is None:
+    if not isinstance(action, actions.UpdateItem) or action.changes or action.condition is None:
         return step
-    return replace(step, action=CheckItem(action.key, action.condition), is_check=True)
+    return replace(step, action=actions.CheckItem(action.key, action.condition), is_check=True)
 
 
 def needed(write: WriteContext, key: Key) -> Iterator[Key]:
@@ -199,7 +181,7 @@ def names_no_node(record: RecordType, item: Item, end: End) -> bool:
     """Returns whether an item has nothing at an end."""
     try:
         return record.end_identity(item, end) is None
-    except CorruptItem:
+    except errors.CorruptItem:
         return False
 
 
@@ -207,8 +189,8 @@ def _without_node(write: WriteContext, record: RecordType, item: Item, name: str
     """Returns the steps that delete an item whose node is missing, or remove the end."""
     of_shard = node_of_shard(write.graph.types, write.graph.table, item) if is_shard(item) else None
     if of_shard is not None:
-        delete = DeleteItem(write.key_of(item), write.presence.there)
-        check = CheckItem(of_shard[1], Not(write.presence.there))
+        delete = actions.DeleteItem(write.key_of(item), write.presence.there)
+        check = actions.CheckItem(of_shard[1], Not(write.presence.there))
         return [
             TransactionStep(delete, again, before=item),
             TransactionStep(check, again, is_check=True, is_rule=True),
@@ -223,7 +205,7 @@ def _without_node(write: WriteContext, record: RecordType, item: Item, name: str
     if record.is_node and not references[0].is_removable:
         return f"{record.name} needs it: create the {node.name}, or delete the {record.name}"
     absent = Not(write.presence.there)
-    checks = [CheckItem(key, absent) for key in write.graph.table_keys(node, own)]
+    checks = [actions.CheckItem(key, absent) for key in write.graph.table_keys(node, own)]
     steps = [TransactionStep(check, again, is_check=True, is_rule=True) for check in checks]
     return [*detaching_steps(write, references[:1], item), *steps]
 
@@ -244,7 +226,7 @@ def _rewritten(write: WriteContext, record: RecordType, item: Item, new: Item) -
     refuses."""
     write.graph.made(_write_rules).check(new)
     changes = tuple(differences(item, new, item.keys() | new.keys()))
-    update = UpdateItem(write.key_of(item), changes, _as_read(write, record, item))
+    update = actions.UpdateItem(write.key_of(item), changes, _as_read(write, record, item))
     return TransactionStep(update, again, before=item)
 
 
@@ -262,7 +244,7 @@ def _with_other(write: WriteContext, record: RecordType, item: Item) -> Steps:
     new = partners.other(write, pair.one, right, ())
     if new is None:
         return str(write.refusals.found[0].message) if write.refusals.found else "it has no other item"
-    same = CheckItem(write.key_of(right), _as_read(write, pair.one, right))
+    same = actions.CheckItem(write.key_of(right), _as_read(write, pair.one, right))
     steps = [TransactionStep(same, again, is_check=True, is_rule=True)]
     if wrong is not None:
         if not pair.is_mirror:
@@ -273,7 +255,7 @@ def _with_other(write: WriteContext, record: RecordType, item: Item) -> Steps:
         names = {name for name in {*wrong, *new} if name in wrong or name not in pair.other.completed(wrong)}
         names -= {key.name for key in graph.table.keys}
         changes = tuple(differences(wrong, new, names))
-        update = UpdateItem(write.key_of(wrong), changes, _as_read(write, pair.other, wrong))
+        update = actions.UpdateItem(write.key_of(wrong), changes, _as_read(write, pair.other, wrong))
         steps.append(TransactionStep(update, again, before=wrong))
     else:
         keys = graph.table_keys(pair.other, pair.other.read_identity(new) or ())
@@ -282,14 +264,14 @@ def _with_other(write: WriteContext, record: RecordType, item: Item) -> Steps:
         if pair.needed:
             return f"write the {pair.other.name} yourself: it needs {', '.join(pair.needed)}"
         absent = Not(write.presence.there)
-        others = [CheckItem(key, absent) for key in keys if key != write.key_of(new)]
+        others = [actions.CheckItem(key, absent) for key in keys if key != write.key_of(new)]
         for _, node, own in named_nodes(pair.other, new):
             there = [key for key in graph.table_keys(node, own) if write.stored.get(key) is not None]
             if not there and not node.is_virtual:
                 return "a node at one of its ends is missing"
-            others += [CheckItem(key, And((write.presence.there, UNMARKED))) for key in there[:1]]
+            others += [actions.CheckItem(key, And((write.presence.there, UNMARKED))) for key in there[:1]]
         steps += [TransactionStep(each, again, is_check=True) for each in others]
-        steps.append(TransactionStep(PutItem(new, absent), again))
+        steps.append(TransactionStep(actions.PutItem(new, absent), again))
     rules.check(write, pair.other, new, ())
     return steps
 
@@ -315,18 +297,18 @@ def _with_numbers(write: WriteContext, record: RecordType, item: Item, findings:
     if not wrong:
         return "no number can hold it"
     fields = [(record.fields[each.name or ""], _own_part(record, each)) for each in wrong]
-    right = [SetTo(field.kept_attribute, as_stored(field, value, item)) for field, value in fields]
+    right = [actions.SetTo(field.kept_attribute, as_stored(field, value, item)) for field, value in fields]
     missing = [
-        SetTo(field.kept_attribute, as_stored(field, combined(field, ()), item))
+        actions.SetTo(field.kept_attribute, as_stored(field, combined(field, ()), item))
         for field, _ in fields
         if stored_value(field, item) is None
     ]
     changes = tuple(missing or right)
     same = [is_unchanged(each.path, item) for each in changes]
-    update = UpdateItem(write.key_of(item), changes, And((write.presence.is_there(record), *same)))
+    update = actions.UpdateItem(write.key_of(item), changes, And((write.presence.is_there(record), *same)))
     names = [name for field, _ in fields for name in field.shard_attributes.values()]
     checks = [
-        CheckItem(key, Not(write.presence.there) if shard is None else _are_unchanged(names, shard))
+        actions.CheckItem(key, Not(write.presence.there) if shard is None else _are_unchanged(names, shard))
         for key, shard in (findings[0].shards if names and not missing else ())
     ]
     return [
@@ -349,8 +331,8 @@ def _own_part(record: RecordType, finding: Finding) -> Value:
         path: exact_sum(each for shard in shards if isinstance(each := shard.get(name), Decimal))
         for path, name in field.shard_attributes.items()
     }
-    less = [AddNumber(path, number.copy_negate()) for path, number in parts.items()]
-    return cast(Value, at_path(changed(whole, less), field.kept_attribute))
+    less = [actions.AddNumber(path, number.copy_negate()) for path, number in parts.items()]
+    return cast(Value, at_path(actions.changed(whole, less), field.kept_attribute))
 
 
 def _with_copies(
@@ -373,7 +355,7 @@ def _with_copies(
                 source = copy.sources[of]
                 values[copy.field.name] = of.reader(source)(there)
                 ends.add(copy.end.name)
-                same = CheckItem(key, And(tuple(are_as_read(of, source.attributes, there))))
+                same = actions.CheckItem(key, And(tuple(are_as_read(of, source.attributes, there))))
                 checks.append(TransactionStep(same, again, is_check=True, is_rule=True))
     change = Change(record, record.read_identity(item) or (), values)
     return [*following_steps(write, change, ends, item), *checks]
@@ -381,7 +363,9 @@ def _with_copies(
 
 def _without_mark(write: WriteContext, item: Item) -> TransactionStep:
     """Returns the step that removes the mark of a node once all copies of it are written."""
-    return TransactionStep(UpdateItem(write.key_of(item), (COPIED,), copying_mark(item).is_there), again)
+    return TransactionStep(
+        actions.UpdateItem(write.key_of(item), (COPIED,), copying_mark(item).is_there), again
+    )
 
 
 def _as_read(write: WriteContext, record: RecordType, item: Item) -> Condition:
@@ -394,9 +378,9 @@ def _as_read(write: WriteContext, record: RecordType, item: Item) -> Condition:
 
 def _with_additions(write: WriteContext, step: TransactionStep) -> TransactionStep:
     """Returns the step with what it adds to nodes: an item with wrong keys is not in their lists."""
-    if isinstance(step.action, CheckItem):
+    if isinstance(step.action, actions.CheckItem):
         return step
-    after = outcome(replace(step.action, condition=None), step.before, write.graph.table)
+    after = actions.outcome(replace(step.action, condition=None), step.before, write.graph.table)
     record = write.graph.recognise(step.before or after or {})
     found = list[Addition]()
     for tally in write.graph.tallies.get(record.name, ()) if record is not None else ():
@@ -439,7 +423,9 @@ def _by_item(findings: Iterable[Finding]) -> dict[Key, list[Finding]]:
 def _why(error: Exception) -> str:
     """Returns why a repair cannot be computed. The model's own code may raise anything."""
     return (
-        str(error) if isinstance(error, KeygraphError) else f"it cannot be computed: {type(error).__name__}"
+        str(error)
+        if isinstance(error, errors.KeygraphError)
+        else f"it cannot be computed: {type(error).__name__}"
     )
 
 
@@ -573,7 +559,7 @@ class Repairs:
         if not self._is_dry_run:
             self._count_written(changes)
             return True
-        is_gone = any(isinstance(each.action, DeleteItem) for each in steps)
+        is_gone = any(isinstance(each.action, actions.DeleteItem) for each in steps)
         for each in item.next:
             item.listed.update(_ORDER if is_gone else _KINDS[_KIND_OF[each.kind.problem]])
         return None
@@ -588,7 +574,7 @@ class Repairs:
             steps = repair(write, item.next)
             if await read_list_ends(write, self._store.send):
                 steps = repair(write.separate(), item.next)
-        except StoreError:
+        except errors.StoreError:
             raise
         except Exception as error:
             return _why(error)
@@ -599,15 +585,15 @@ class Repairs:
         sent."""
         if finding.kind.problem == "interrupted":
             return self._is_dry_run or await self._copy_to_rest(finding)
-        actions = tuple(step.action for step in steps)
-        request: Any = Transaction(actions, uuid4().hex)
-        if len(actions) == 1 and not isinstance(actions[0], CheckItem):
-            request = Write(actions[0])
+        sent = tuple(step.action for step in steps)
+        request: Any = Transaction(sent, uuid4().hex)
+        if len(sent) == 1 and not isinstance(sent[0], actions.CheckItem):
+            request = Write(sent[0])
         try:
             await self._store.send(request)
-        except (ConditionFailed, TransactionCanceled):
+        except (errors.ConditionFailed, errors.TransactionCanceled):
             return False
-        except BadUserInput as error:
+        except errors.BadUserInput as error:
             return str(error)
         return True
 
@@ -618,7 +604,7 @@ class Repairs:
         sender = TransactionSender(self._context, self._store, [Change(record, identity, {})])
         try:
             await copy_to_rest(sender, record, identity)
-        except (BadUserInput, WriteRefused) as error:
+        except (errors.BadUserInput, errors.WriteRefused) as error:
             return str(error)
         return True
 
@@ -634,10 +620,10 @@ class Repairs:
     def _changes(self, stored: Stored, steps: Iterable[TransactionStep]) -> list[ItemChange]:
         table, changes = self._context.graph.table, []
         for action in (step.action for step in steps):
-            if isinstance(action, CheckItem):
+            if isinstance(action, actions.CheckItem):
                 continue
-            key = key_of(action, table)
+            key = actions.key_of(action, table)
             before = stored.get(key)
-            after = outcome(replace(action, condition=None), before, table)
+            after = actions.outcome(replace(action, condition=None), before, table)
             changes += [ItemChange(key, before, after)] if before != after else []
         return changes

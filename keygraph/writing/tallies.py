@@ -33,16 +33,7 @@ from keygraph.lists.reading import requests_of_all
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import (
-    AT,
-    WRITES,
-    Number,
-    Tally,
-    combined,
-    keys_of_numbers,
-    numbers,
-    stored_value,
-)
+from keygraph.resolve import derived
 from keygraph.resolve.fields import VALUE
 from keygraph.writing import shards
 from keygraph.writing.context import WriteContext
@@ -130,7 +121,7 @@ def with_additions(write: WriteContext, request: WriteRequest, step: Transaction
 
 
 def additions(
-    write: WriteContext, tallies: Iterable[Tally], before: Item | None, after: Item | None
+    write: WriteContext, tallies: Iterable[derived.Tally], before: Item | None, after: Item | None
 ) -> Iterator[Addition]:
     """Yields what an item that becomes another one adds to nodes."""
     for tally in tallies:
@@ -142,7 +133,7 @@ def additions(
             counted = None if item is None else tally.of(item)
             if counted is not None:
                 node, value = counted
-                for path, amount in numbers(tally.field, value):
+                for path, amount in derived.numbers(tally.field, value):
                     amounts[node, path].append(amount if is_after else amount.copy_negate())
         for (identity, path), several in amounts.items():
             if amount := exact_sum(several):
@@ -150,7 +141,7 @@ def additions(
 
 
 def _replacements(
-    write: WriteContext, tally: Tally, before: Item | None, after: Item | None
+    write: WriteContext, tally: derived.Tally, before: Item | None, after: Item | None
 ) -> Iterator[Addition]:
     """Yields what an item that becomes another one changes in lists of which nodes keep the first or last item."""
     old, new = (None if item is None else tally.of(item) for item in (before, after))
@@ -161,7 +152,7 @@ def _replacements(
     for here, there in pairs:
         node = (there or here or ((),))[0]
         if node:
-            [number] = numbers(tally.field, None)
+            [number] = derived.numbers(tally.field, None)
             addition = _addition(write, tally, node, number)
             values = tuple(None if each is None else each[1] for each in (here, there))
             yield replace(addition, replaced=cast("tuple[Value, Value]", values))
@@ -174,7 +165,7 @@ def _replacements(
 class ListEnd:
     """The first or last items of a list of a node, which are needed because the one that the node has goes."""
 
-    tally: Tally
+    tally: derived.Tally
     identity: Texts
     count: int
     """How many items decide: one more than are removed."""
@@ -218,22 +209,22 @@ def _with_ends(
     changes, conditions = list[AttributeChange](), list[Condition]()
     for field, additions_ in several.items():
         root, pairs = field.kept_attribute, [each.replaced for each in additions_ if each.replaced]
-        known: Any = stored_value(field, before)
+        known: Any = derived.stored_value(field, before)
         if not isinstance(known, dict):
             continue
-        gone = {old[AT] for old, _ in pairs if isinstance(old, dict)}
+        gone = {old[derived.AT] for old, _ in pairs if isinstance(old, dict)}
         added = [new for _, new in pairs if new is not None]
-        conditions += [is_unchanged((*root, AT), before)]
-        best: Any = combined(field, added)
-        if known[AT] not in gone:
-            best = combined(field, [known, best])
-        elif cast(Any, combined(field, [best, known]))[AT] != best[AT]:
+        conditions += [is_unchanged((*root, derived.AT), before)]
+        best: Any = derived.combined(field, added)
+        if known[derived.AT] not in gone:
+            best = derived.combined(field, [known, best])
+        elif cast(Any, derived.combined(field, [best, known]))[derived.AT] != best[derived.AT]:
             rest = _rest(write, record, field, before, gone)
-            best = combined(field, [*rest, best])
-            conditions.append(is_unchanged((*root, WRITES), before))
-        if best != known or known[AT] in gone:
+            best = derived.combined(field, [*rest, best])
+            conditions.append(is_unchanged((*root, derived.WRITES), before))
+        if best != known or known[derived.AT] in gone:
             # Also what is as it was read: another write can have changed it and changed it back.
-            changes += [SetTo((*root, name), best[name]) for name in (AT, VALUE)]
+            changes += [SetTo((*root, name), best[name]) for name in (derived.AT, VALUE)]
     if isinstance(action, PutItem):
         put = replace(action, item=changed(action.item, changes), size=None)
         return replace(step, action=put), put
@@ -254,7 +245,7 @@ def _rest(
     end = write.list_ends.setdefault((field, identity), ListEnd(tally, identity, len(gone) + 1))
     if end.count <= len(gone):
         end.count, end.values = len(gone) + 1, None
-    return [each for each in end.values or () if isinstance(each, dict) and each[AT] not in gone]
+    return [each for each in end.values or () if isinstance(each, dict) and each[derived.AT] not in gone]
 
 
 # --- Keys that hold what is counted ----------------------------------------------------------------------
@@ -262,7 +253,7 @@ def _rest(
 
 def _rendered_keys(write: WriteContext, owner: RecordType) -> list[Keys]:
     """Returns the keys of a node that are rendered from what is computed over its lists."""
-    return keys_of_numbers(owner, write.maker(owner).counted)
+    return derived.keys_of_numbers(owner, write.maker(owner).counted)
 
 
 def rendered_keys_of_nodes(write: WriteContext, record: RecordType) -> list[str]:
@@ -292,7 +283,7 @@ def with_rendered_keys(write: WriteContext, step: TransactionStep) -> Transactio
     if isinstance(action, UpdateItem):
         written = {each.path[0] for each in changes}
         changing = [field for field in changing if field.attribute[0] in written]
-    following = keys_of_numbers(record, changing)
+    following = derived.keys_of_numbers(record, changing)
     if not following:
         return step
     names = frozenset(field.name for field in changing)
@@ -338,13 +329,13 @@ def _unread_additions(
         node = tally.node(item) if is_put and not step.is_partner else tally.at_end(item)
         if node is not None and not (is_change and tally.is_constant):
             amount = Decimal(1) if tally.is_constant else UNREAD
-            for path, one in numbers(tally.field, combined(tally.field, ())):
+            for path, one in derived.numbers(tally.field, derived.combined(tally.field, ())):
                 added = amount if is_put or is_change else -amount
                 added = one if tally.field.kept in OF_ENDS else added
                 yield _addition(write, tally, node, (path, added))
 
 
-def _addition(write: WriteContext, tally: Tally, identity: Texts, number: Number) -> Addition:
+def _addition(write: WriteContext, tally: derived.Tally, identity: Texts, number: derived.Number) -> Addition:
     (path, amount), shard = number, shards.standing_for(write, tally.owner, identity)
     if shard is not None and tally.field.shards:
         own = (tally.field.shard_attributes[path],)

@@ -33,6 +33,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from keygraph.daemon_thread import in_daemon_thread
+from keygraph.engines.dynamodb import transport
 from keygraph.engines.dynamodb.direct import parsed_in_turns
 from keygraph.engines.dynamodb.errors import refusal
 from keygraph.engines.dynamodb.http1 import (
@@ -43,14 +44,6 @@ from keygraph.engines.dynamodb.http1 import (
     addresses_of,
 )
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
-from keygraph.engines.dynamodb.transport import (
-    BYTES_AT_ONCE,
-    Body,
-    Received,
-    UnreadableAnswer,
-    in_thread,
-    is_large,
-)
 
 _UNREAD = (ResponseParserError, LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What botocore raises for answers that it cannot read."""
@@ -126,8 +119,8 @@ class _Response:
         # Python's own JSON accepts half of a surrogate pair, which no answer to a client can contain.
         if b"\\ud" in body or b"\\uD" in body:
             try:
-                if is_large(body):
-                    await in_thread(partial(parsed_in_turns, body))
+                if transport.is_large(body):
+                    await transport.in_thread(partial(parsed_in_turns, body))
                 else:
                     orjson.loads(body)
             except (ValueError, RecursionError) as error:
@@ -145,9 +138,9 @@ class ResponseParsers(AioResponseParserFactory):
 class _Parser(AioJSONParser):
     async def _do_parse(self, response: Any, shape: Any) -> Any:
         body = response["body"]
-        if not is_large(body):
+        if not transport.is_large(body):
             return await super()._do_parse(response, shape)  # type: ignore[misc]  # not in its stubs
-        parsed = await in_thread(partial(self._handle_json_body, body, shape))  # type: ignore[attr-defined]
+        parsed = await transport.in_thread(partial(self._handle_json_body, body, shape))  # type: ignore[attr-defined]
         self._inject_response_metadata(parsed, response["headers"])  # type: ignore[attr-defined]
         return parsed
 
@@ -161,7 +154,7 @@ class ClientTransport:
         self._open_streams = open_streams
         self._streams: asyncio.Task[Any] | None = None
 
-    async def call(self, wire: Wire) -> Received:
+    async def call(self, wire: Wire) -> transport.Received:
         """Sends one call and returns its answer."""
         client = self._client
         if wire.operation in STREAM_OPERATIONS and self._open_streams is not None:
@@ -170,7 +163,7 @@ class ClientTransport:
             client = await asyncio.shield(self._streams)
         method = getattr(client, _WORDS.sub("_", wire.operation).lower())
         try:
-            answer: Body = await method(**wire.body)
+            answer: transport.Body = await method(**wire.body)
             sent = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length", "")
         except BotoCoreError:
             raise
@@ -181,8 +174,8 @@ class ClientTransport:
             ) from None
         except _UNREAD as error:
             # botocore checks the types of parameters, but not those of an answer.
-            raise UnreadableAnswer("an answer that botocore cannot read") from error
-        return Received(lambda: answer, sent.isdecimal() and int(sent) > BYTES_AT_ONCE)
+            raise transport.UnreadableAnswer("an answer that botocore cannot read") from error
+        return transport.Received(lambda: answer, sent.isdecimal() and int(sent) > transport.BYTES_AT_ONCE)
 
     async def close(self) -> None:
         """Closes the clients and their connections."""

@@ -23,19 +23,11 @@ from botocore import exceptions as boto
 
 from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
+from keygraph.engines.dynamodb import transport
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed, refusal, short
 from keygraph.engines.dynamodb.http1 import ANSWER_BYTES, CONNECT_SHARE, READ_SHARE, Pool, Reply
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
-from keygraph.engines.dynamodb.transport import (
-    Body,
-    Received,
-    Transport,
-    UnreadableAnswer,
-    in_thread,
-    is_large,
-    separators,
-)
 
 _MANAGED = {
     *("CreateTable", "DeleteTable", "ListTables", "UpdateTable"),
@@ -66,7 +58,7 @@ class DirectTransport:
         http: Pool,
         signer: Signer,
         credentials: Callable[[], Awaitable[Credentials]],
-        others: Transport,
+        others: transport.Transport,
         clock: Callable[[], float] = time.time,
         streams: tuple[Pool, Signer] | None = None,
     ) -> None:
@@ -82,7 +74,7 @@ class DirectTransport:
         self._second = -1
         self._given: Credentials | None = None
 
-    async def call(self, wire: Wire) -> Received:
+    async def call(self, wire: Wire) -> transport.Received:
         """Sends one call and returns its answer."""
         operation = wire.operation
         if operation in _MANAGED:
@@ -104,9 +96,9 @@ class DirectTransport:
                 checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
             )
         if reply.status == 200:
-            return Received(partial(_answer, reply), is_large(reply.body))
+            return transport.Received(partial(_answer, reply), transport.is_large(reply.body))
         refused = partial(self._refusal, operation, reply, now)
-        raise await in_thread(refused) if is_large(reply.body) else refused()
+        raise await transport.in_thread(refused) if transport.is_large(reply.body) else refused()
 
     async def close(self) -> None:
         """Closes the connections, including the client's."""
@@ -135,7 +127,7 @@ def direct_transport(
     region: str,
     tls: ssl.SSLContext | None,
     credentials: Callable[[], Awaitable[Credentials]],
-    others: Transport,
+    others: transport.Transport,
     deadline: float,
 ) -> DirectTransport:
     """Returns the transport to an endpoint. `tls` verifies its certificate, `deadline` is how many seconds an answer may
@@ -160,19 +152,19 @@ def encoded(body: object) -> bytes:
         return json.dumps(body, default=base64_text).encode()
 
 
-def _answer(reply: Reply) -> Body:
+def _answer(reply: Reply) -> transport.Body:
     try:
-        answer = parsed_in_turns(reply.body) if is_large(reply.body) else orjson.loads(reply.body)
+        answer = parsed_in_turns(reply.body) if transport.is_large(reply.body) else orjson.loads(reply.body)
     except json.JSONDecodeError as error:
         if "x-amzn-requestid" in reply.headers:
             # DynamoDB's, but cut off, and without a length: at least one more byte was expected.
             have = len(reply.body)
             raise boto.IncompleteReadError(actual_bytes=have, expected_bytes=have + 1) from error
-        raise UnreadableAnswer("an answer that is not JSON") from error
+        raise transport.UnreadableAnswer("an answer that is not JSON") from error
     except (ValueError, RecursionError) as error:
-        raise UnreadableAnswer("an answer that DynamoDB would not give") from error
+        raise transport.UnreadableAnswer("an answer that DynamoDB would not give") from error
     if not isinstance(answer, dict):
-        raise UnreadableAnswer("an answer that is not a JSON object")
+        raise transport.UnreadableAnswer("an answer that is not a JSON object")
     return answer
 
 
@@ -203,7 +195,7 @@ def _outside_strings(body: bytes) -> Iterator[bytes]:
         start, first = end, (first + len(parts) - 1) % 2
 
 
-def _unchanged(part: Body) -> Body:
+def _unchanged(part: transport.Body) -> transport.Body:
     return part
 
 
@@ -211,7 +203,7 @@ def _number(text: str) -> float:
     return int(text) if text.removeprefix("-").isdecimal() else float(text)
 
 
-def _with_whole_characters(part: Body) -> Body:
+def _with_whole_characters(part: transport.Body) -> transport.Body:
     """Returns a map. Raises UnicodeEncodeError for half of a surrogate pair in it."""
     for name, value in part.items():
         values = value if isinstance(value, list) else [value]
@@ -219,13 +211,13 @@ def _with_whole_characters(part: Body) -> Body:
     return part
 
 
-def _told(reply: Reply) -> tuple[str, str, Body]:
+def _told(reply: Reply) -> tuple[str, str, transport.Body]:
     """Returns the code, message and details of a refusal; the status as code if the answer is not DynamoDB's."""
-    if separators(reply.body) > _REFUSAL_SEPARATORS:
+    if transport.separators(reply.body) > _REFUSAL_SEPARATORS:
         return str(reply.status), "", {}
     try:
         told = _answer(reply)
-    except (UnreadableAnswer, boto.IncompleteReadError):
+    except (transport.UnreadableAnswer, boto.IncompleteReadError):
         return str(reply.status), "", {}
     code = (short(told.get("__type")) or "").rpartition("#")[2].partition(":")[0]
     return code, short(told.get("message") or told.get("Message")) or "", told

@@ -15,59 +15,15 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError
 
+from keygraph.dynamo import store, streams
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.rules import can_go_on
-from keygraph.dynamo.store import (
-    Answer,
-    Batch,
-    BatchGet,
-    BatchWrite,
-    Changed,
-    Cost,
-    Count,
-    Counted,
-    CreateIndex,
-    CreateTable,
-    DeleteIndex,
-    DeleteTable,
-    DescribeTable,
-    DescribeTimeToLive,
-    EnableTimeToLive,
-    ListTables,
-    Page,
-    Query,
-    Request,
-    Scan,
-    Transaction,
-    Write,
-    Written,
-)
-from keygraph.dynamo.streams import (
-    DescribeStream,
-    EnableStream,
-    LatestPosition,
-    ReadRecords,
-    RecordPage,
-    ShardPosition,
-    Stream,
-    in_order,
-)
 from keygraph.dynamo.table import Key, Position, Table
 from keygraph.dynamo.traffic import Traffic
-from keygraph.engines.dynamodb import environment
+from keygraph.engines.dynamodb import environment, requests
 from keygraph.engines.dynamodb.answers import Answered
 from keygraph.engines.dynamodb.errors import IteratorExpired, TableInUse, failure_of
 from keygraph.engines.dynamodb.gate import Gate
-from keygraph.engines.dynamodb.requests import (
-    IMAGES_OF_STREAM,
-    Renderer,
-    Wire,
-    iterator_call,
-    records_call,
-    render,
-    shards_call,
-    told_partition,
-)
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
 from keygraph.engines.dynamodb.sending import Sender
 from keygraph.engines.dynamodb.transport import Transport, TransportName
@@ -102,27 +58,27 @@ class DynamoDBStore:
         self._transport = transport
         self._endpoint = endpoint
         self.table = table
-        self._render = Renderer(table).render
+        self._render = requests.Renderer(table).render
         self._backoff = backoff or Backoff()
         self.traffic = Traffic()
         gate = Gate(concurrency, endpoint, self.traffic)
         limit = Deadline(deadline, f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds")
         self._sender = Sender(transport, table, endpoint, limit, self._backoff, quota or Quota(), gate, tries)
-        self._answers: dict[type[object], Callable[[Any, Sequence[Answered], Cost], Any]] = {
-            Query: self._page,
-            Scan: self._page,
-            Count: self._counted,
-            BatchGet: self._batch,
-            BatchWrite: lambda _, __, cost: Written(cost),
-            Write: lambda _, answers, cost: Changed(next(iter(answers[0].items), None), cost),
-            Transaction: lambda _, __, cost: Written(cost),
+        self._answers: dict[type[object], Callable[[Any, Sequence[Answered], store.Cost], Any]] = {
+            store.Query: self._page,
+            store.Scan: self._page,
+            store.Count: self._counted,
+            store.BatchGet: self._batch,
+            store.BatchWrite: lambda _, __, cost: store.Written(cost),
+            store.Write: lambda _, answers, cost: store.Changed(next(iter(answers[0].items), None), cost),
+            store.Transaction: lambda _, __, cost: store.Written(cost),
         }
 
     async def close(self) -> None:
         """Closes the transport and its connections."""
         await self._transport.close()
 
-    async def send(self, request: Request[Answer], /) -> Answer:
+    async def send(self, request: store.Request[store.Answer], /) -> store.Answer:
         """Returns the answer, after as many retries as the deadline allows. Creating and deleting a table wait up to 5
         minutes.
 
@@ -140,44 +96,46 @@ class DynamoDBStore:
             answers = await (
                 sender.call(attempts, calls[0]) if len(calls) == 1 else sender.all(attempts, calls)
             )
-        cost = Cost(attempts.requests, attempts.read_units, attempts.write_units)
+        cost = store.Cost(attempts.requests, attempts.read_units, attempts.write_units)
         return answer(request, answers, cost)  # type: ignore[no-any-return]  # it is the request's
 
-    async def _managed(self, request: Request[Any]) -> Any:
+    async def _managed(self, request: store.Request[Any]) -> Any:
         """Returns the answer to a request about tables and their streams."""
         match request:
-            case CreateIndex() | DeleteIndex():
+            case store.CreateIndex() | store.DeleteIndex():
                 return await self._change_index(request)
-            case DescribeStream():
+            case streams.DescribeStream():
                 return await self._described_stream()
-            case LatestPosition(stream, shard):
-                answer = await self._sender.call_about_tables(iterator_call(stream, shard, None))
-                return ShardPosition(iterator=answer.iterator, is_latest=True)
-            case ReadRecords():
+            case streams.LatestPosition(stream, shard):
+                answer = await self._sender.call_about_tables(requests.iterator_call(stream, shard, None))
+                return streams.ShardPosition(iterator=answer.iterator, is_latest=True)
+            case streams.ReadRecords():
                 return await self._records(request)
         [wire] = self._render(request)
         match request:
-            case CreateTable():
+            case store.CreateTable():
                 await self._until(wire, self._is_created, "active")
-            case DeleteTable():
+            case store.DeleteTable():
                 await self._until(wire, self._is_deleted, "deleted")
-            case EnableStream():
+            case streams.EnableStream():
                 await self._until(wire, self._is_streaming, "streaming its changes")
-            case ListTables():
+            case store.ListTables():
                 return await self._names(wire)
-            case DescribeTable() if (described := await self._description()) is not None:
+            case store.DescribeTable() if (described := await self._description()) is not None:
                 return described.table
-            case DescribeTimeToLive() | EnableTimeToLive():
+            case store.DescribeTimeToLive() | store.EnableTimeToLive():
                 return (await self._sender.call_about_tables(wire)).ttl_attribute
         return None
 
     # --- Answers --------------------------------------------------------------------------------------
 
-    def _page(self, request: Query | Scan, answers: Sequence[Answered], cost: Cost) -> Page:
+    def _page(
+        self, request: store.Query | store.Scan, answers: Sequence[Answered], cost: store.Cost
+    ) -> store.Page:
         [answer] = answers or (Answered(),)  # nothing had to be sent
         items = answer.items
-        if isinstance(request, Query) and request.projection is not None:
-            told = told_partition(request, self.table.keyed(request.index))
+        if isinstance(request, store.Query) and request.projection is not None:
+            told = requests.told_partition(request, self.table.keyed(request.index))
             if request.projection in ((), ((told,),)):
                 # A projection cannot be empty, so the table's keys were requested.
                 for item in items:
@@ -186,20 +144,20 @@ class DynamoDBStore:
             if told is not None:
                 for item in items:
                     item[told] = request.partition
-        return Page(items, answer.scanned, self._last(answer, request), cost, answer.nested)
+        return store.Page(items, answer.scanned, self._last(answer, request), cost, answer.nested)
 
-    def _counted(self, request: Count, answers: Sequence[Answered], cost: Cost) -> Counted:
+    def _counted(self, request: store.Count, answers: Sequence[Answered], cost: store.Cost) -> store.Counted:
         [answer] = answers or (Answered(),)  # nothing had to be sent
-        return Counted(answer.count, answer.scanned, self._last(answer, request), cost)
+        return store.Counted(answer.count, answer.scanned, self._last(answer, request), cost)
 
-    def _last(self, answer: Answered, request: Query | Count | Scan) -> Position | None:
+    def _last(self, answer: Answered, request: store.Query | store.Count | store.Scan) -> Position | None:
         """Returns the start of the next page; None if nothing can follow, even if DynamoDB reached its limit."""
         last = answer.last
         if last is not None and last == request.start:
             raise self._foreign  # the page would be followed by itself
-        return last if last is None or isinstance(request, Scan) or can_go_on(request, last) else None
+        return last if last is None or isinstance(request, store.Scan) or can_go_on(request, last) else None
 
-    def _batch(self, request: BatchGet, answers: Sequence[Answered], cost: Cost) -> Batch:
+    def _batch(self, request: store.BatchGet, answers: Sequence[Answered], cost: store.Cost) -> store.Batch:
         found: dict[Key, Item] = {}
         for answer in answers:
             if answer.by_key is not None:
@@ -218,7 +176,9 @@ class DynamoDBStore:
             for name in [key.name for key in self.table.keys if key.name not in requested]:
                 for item in found.values():
                     item.pop(name, None)
-        return Batch([found.get(key) for key in request.keys], cost, sum(each.nested for each in answers))
+        return store.Batch(
+            [found.get(key) for key in request.keys], cost, sum(each.nested for each in answers)
+        )
 
     @property
     def _foreign(self) -> Unavailable:
@@ -227,7 +187,10 @@ class DynamoDBStore:
     # --- Tables ---------------------------------------------------------------------------------------
 
     async def _until(
-        self, wire: Wire, is_done: Callable[[Wire, Answered | None], Awaitable[bool]], state: str
+        self,
+        wire: requests.Wire,
+        is_done: Callable[[requests.Wire, Answered | None], Awaitable[bool]],
+        state: str,
     ) -> None:
         """Asks again until the table's description shows that state."""
         late = f"the table {self.table.name} is not {state} yet: try again in a few minutes"
@@ -237,44 +200,44 @@ class DynamoDBStore:
                     return
                 await waiting.wait(attempt, TimedOut(late))
 
-    async def _is_created(self, wire: Wire, described: Answered | None) -> bool:
+    async def _is_created(self, wire: requests.Wire, described: Answered | None) -> bool:
         if described is None:
             described = await self._changed(wire)
         return described is not None and described.status not in {"CREATING", "DELETING"}
 
-    async def _is_deleted(self, wire: Wire, described: Answered | None) -> bool:
+    async def _is_deleted(self, wire: requests.Wire, described: Answered | None) -> bool:
         if described is not None and described.status != "DELETING":
             with suppress(TableMissing):
                 await self._changed(wire)
         return described is None
 
-    async def _is_streaming(self, wire: Wire, described: Answered | None) -> bool:
+    async def _is_streaming(self, wire: requests.Wire, described: Answered | None) -> bool:
         if described is None:
             raise TableMissing(f"there is no table {self.table.name}")
         if described.stream is None and described.status == "ACTIVE":
             described = await self._changed(wire) or described
         return described.stream is not None and described.status == "ACTIVE"
 
-    async def _changed(self, wire: Wire) -> Answered | None:
+    async def _changed(self, wire: requests.Wire) -> Answered | None:
         """Returns the answer; None while the table is being deleted, or created by somebody else."""
         with suppress(TableInUse):
             return await self._sender.call_about_tables(wire)
         return None
 
-    async def _change_index(self, request: CreateIndex | DeleteIndex) -> int | None:
+    async def _change_index(self, request: store.CreateIndex | store.DeleteIndex) -> int | None:
         """Asks for the change unless it is under way. Returns None when it is done, otherwise 0."""
         described = await self._description()
         if described is None or described.table is None:
             raise TableMissing(f"there is no table {self.table.name}")
-        is_creating = isinstance(request, CreateIndex)
+        is_creating = isinstance(request, store.CreateIndex)
         status = described.indexes.get(
-            request.index.name if isinstance(request, CreateIndex) else request.name
+            request.index.name if isinstance(request, store.CreateIndex) else request.name
         )
         if status == ("ACTIVE" if is_creating else None):
             return None
         # DynamoDB changes one index at a time.
         if described.status == "ACTIVE" and status == (None if is_creating else "ACTIVE"):
-            [wire] = render(request, described.table)
+            [wire] = requests.render(request, described.table)
             if is_creating and described.throughput:
                 [update] = wire.body["GlobalSecondaryIndexUpdates"]
                 update["Create"]["ProvisionedThroughput"] = described.throughput
@@ -283,59 +246,61 @@ class DynamoDBStore:
 
     # --- Streams --------------------------------------------------------------------------------------
 
-    async def _described_stream(self) -> Stream | None:
+    async def _described_stream(self) -> streams.Stream | None:
         described = await self._description()
         if described is None:
             raise TableMissing(f"there is no table {self.table.name}")
         if described.stream is None:
             return None
         name, images = described.stream
-        if images != IMAGES_OF_STREAM:
-            problem = f"the stream of the table {self.table.name} has {images}: turn it off, and on with {IMAGES_OF_STREAM}"
+        if images != requests.IMAGES_OF_STREAM:
+            problem = f"the stream of the table {self.table.name} has {images}: turn it off, and on with {requests.IMAGES_OF_STREAM}"
             raise Unavailable(problem)
         shards = [
             shard
-            async for answer in self._listed(lambda last: shards_call(name, last))
+            async for answer in self._listed(lambda last: requests.shards_call(name, last))
             for shard in answer.shards
         ]
-        return Stream(name, in_order(shards))
+        return streams.Stream(name, streams.in_order(shards))
 
-    async def _records(self, request: ReadRecords) -> RecordPage:
+    async def _records(self, request: streams.ReadRecords) -> streams.RecordPage:
         position, iterator = request.position, request.position.iterator
         try:
             if iterator is not None:
                 return self._record_page(
-                    position, await self._sender.call_about_tables(records_call(iterator))
+                    position, await self._sender.call_about_tables(requests.records_call(iterator))
                 )
         except IteratorExpired:
             if position.is_latest:
                 raise StreamTrimmed(
                     f"the stream of the table {self.table.name} was not read for 15 minutes"
                 ) from None
-        call = iterator_call(request.stream, request.shard, position)
+        call = requests.iterator_call(request.stream, request.shard, position)
         iterator = (await self._sender.call_about_tables(call)).iterator or ""
-        return self._record_page(position, await self._sender.call_about_tables(records_call(iterator)))
+        return self._record_page(
+            position, await self._sender.call_about_tables(requests.records_call(iterator))
+        )
 
-    def _record_page(self, position: ShardPosition, answer: Answered) -> RecordPage:
+    def _record_page(self, position: streams.ShardPosition, answer: Answered) -> streams.RecordPage:
         # Something else than DynamoDB may answer with the same ones again.
         records = tuple([each for each in answer.records if each.position > position.after])
         if answer.iterator is None:
-            return RecordPage(records, None)
+            return streams.RecordPage(records, None)
         if records:
-            following = ShardPosition(records[-1].position, answer.iterator)
+            following = streams.ShardPosition(records[-1].position, answer.iterator)
         else:
             following = replace(position, iterator=answer.iterator)
-        return RecordPage(records, following)
+        return streams.RecordPage(records, following)
 
-    async def _names(self, wire: Wire) -> tuple[str, ...]:
+    async def _names(self, wire: requests.Wire) -> tuple[str, ...]:
         """Returns the names of all tables; one answer has at most 100 of them."""
 
-        def call(last: str | None) -> Wire:
-            return Wire(wire.operation, {} if last is None else {"ExclusiveStartTableName": last})
+        def call(last: str | None) -> requests.Wire:
+            return requests.Wire(wire.operation, {} if last is None else {"ExclusiveStartTableName": last})
 
         return tuple(dict.fromkeys([name async for answer in self._listed(call) for name in answer.names]))
 
-    async def _listed(self, call: Callable[[str | None], Wire]) -> AsyncIterator[Answered]:
+    async def _listed(self, call: Callable[[str | None], requests.Wire]) -> AsyncIterator[Answered]:
         """Yields the answers with all names, of tables or shards. `call` returns the call for those after one."""
         last, before = None, set[str]()
         while len(before) < _MOST_PAGES:
@@ -350,7 +315,7 @@ class DynamoDBStore:
 
     async def _description(self) -> Answered | None:
         """Returns DynamoDB's description of the table; None if there is none."""
-        [wire] = self._render(DescribeTable())
+        [wire] = self._render(store.DescribeTable())
         try:
             return await self._sender.call_about_tables(wire)
         except TableMissing:
@@ -397,7 +362,7 @@ async def open_dynamodb(
         known = failure_of(error, table, endpoint)
         raise known.error if known else Unavailable(f"AWS's settings cannot be used: {error}") from error
     quota = Quota.of_connections(concurrency)
-    store = DynamoDBStore(
+    dynamodb = DynamoDBStore(
         opened,
         table,
         deadline=deadline,
@@ -407,6 +372,6 @@ async def open_dynamodb(
         concurrency=concurrency,
     )
     try:
-        yield store
+        yield dynamodb
     finally:
-        await store.close()
+        await dynamodb.close()

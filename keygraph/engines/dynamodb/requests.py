@@ -8,54 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from keygraph.dynamo import expressions, rules, store
 from keygraph.dynamo.actions import Action, CheckItem, DeleteItem, PutItem, UpdateItem, refuse_changes
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, Path, paths_of
-from keygraph.dynamo.expressions import (
-    Placeholders,
-    changes_text,
-    condition_parameters,
-    conditional,
-    filter_text,
-    key_text,
-    projection_text,
-    simplified,
-)
 from keygraph.dynamo.items import TypedValue, to_typed, typed_item
 from keygraph.dynamo.limits import BATCH_GET_KEYS, BATCH_WRITE_ITEMS, PARTITION_KEY_BYTES, SORT_KEY_BYTES
-from keygraph.dynamo.rules import (
-    ReadRules,
-    WriteRules,
-    can_go_on,
-    check_keys,
-    checked_key_bytes,
-    no_such_index,
-    refuse_crossed_bounds,
-    refuse_filtered,
-    refuse_limit,
-    refuse_positions,
-    refuse_segment,
-    refuse_transaction,
-    refuse_transaction_size,
-)
-from keygraph.dynamo.store import (
-    BatchGet,
-    BatchWrite,
-    Count,
-    CreateIndex,
-    CreateTable,
-    DeleteIndex,
-    DeleteTable,
-    DescribeTable,
-    DescribeTimeToLive,
-    EnableTimeToLive,
-    ListTables,
-    Query,
-    Request,
-    Scan,
-    Transaction,
-    Within,
-    Write,
-)
 from keygraph.dynamo.streams import EnableStream, ShardPosition
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
 
@@ -92,7 +49,7 @@ class _QueryForm(NamedTuple):
     """None if the request has no range."""
 
 
-def render(request: Request[Any], table: Table) -> tuple[Wire, ...]:
+def render(request: store.Request[Any], table: Table) -> tuple[Wire, ...]:
     """Returns what is sent to DynamoDB for one request, as `Renderer.render` does."""
     return Renderer(table).render(request)
 
@@ -107,55 +64,55 @@ class Renderer:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._rules = WriteRules(table)
+        self._rules = rules.WriteRules(table)
         indexes = [None, *(index.name for index in table.indexes)]
-        self._reads = {index: ReadRules(table, index) for index in indexes}
+        self._reads = {index: rules.ReadRules(table, index) for index in indexes}
         self._queries: dict[object, _QueryForm] = {}
         self._projections: dict[object, dict[str, Any]] = {}
         there = Exists((table.partition.name,))
         self._never: Condition = And((there, Not(there)))
         self._always: Condition = Or((there, Not(there)))
 
-    def render(self, request: Request[Any]) -> tuple[Wire, ...]:
+    def render(self, request: store.Request[Any]) -> tuple[Wire, ...]:
         """Returns what is sent to DynamoDB for the request; nothing if the answer is known without asking.
 
         That is a `Query` or `Count` whose filter nothing can pass or whose start nothing can follow, and an empty
         batch. Raises BadUserInput for a request that DynamoDB would refuse.
         """
         match request:
-            case Query() | Count():
+            case store.Query() | store.Count():
                 return self._query(request)
-            case BatchGet():
+            case store.BatchGet():
                 return self._batch_get(request)
-            case Scan():
+            case store.Scan():
                 return (self._scan(request),)
-            case BatchWrite():
+            case store.BatchWrite():
                 return self._batch_write(request)
-            case Write(action):
+            case store.Write(action):
                 return (self._write(action),)
-            case Transaction():
+            case store.Transaction():
                 return (self._transaction(request),)
-            case CreateTable():
+            case store.CreateTable():
                 return (Wire("CreateTable", {"TableName": self._table.name, **_declaration(self._table)}),)
             case EnableStream():
                 specification = {"StreamEnabled": True, "StreamViewType": IMAGES_OF_STREAM}
                 body = {"TableName": self._table.name, "StreamSpecification": specification}
                 return (Wire("UpdateTable", body),)
-            case DescribeTable() | DeleteTable() | DescribeTimeToLive():
+            case store.DescribeTable() | store.DeleteTable() | store.DescribeTimeToLive():
                 return (Wire(type(request).__name__, {"TableName": self._table.name}),)
-            case CreateIndex(index):
+            case store.CreateIndex(index):
                 table = self._table.with_indexes([*self._table.indexes, index])
                 definitions = _declaration(table)["AttributeDefinitions"]
                 return (
                     self._index_update({"Create": _index(index, table)}, AttributeDefinitions=definitions),
                 )
-            case DeleteIndex(name):
+            case store.DeleteIndex(name):
                 return (self._index_update({"Delete": {"IndexName": name}}),)
-            case EnableTimeToLive(attribute):
+            case store.EnableTimeToLive(attribute):
                 expiry = {"AttributeName": attribute, "Enabled": True}
                 body = {"TableName": self._table.name, "TimeToLiveSpecification": expiry}
                 return (Wire("UpdateTimeToLive", body),)
-            case ListTables():
+            case store.ListTables():
                 return (Wire("ListTables", {}),)
         raise TypeError(f"{type(request).__name__} is not a request to a store")
 
@@ -165,9 +122,9 @@ class Renderer:
 
     # --- Reads ----------------------------------------------------------------------------------------
 
-    def _query(self, request: Query | Count) -> tuple[Wire, ...]:
+    def _query(self, request: store.Query | store.Count) -> tuple[Wire, ...]:
         form_key: tuple[object, ...] = (request.index, type(request.range), request.consistent)
-        if isinstance(request, Query):
+        if isinstance(request, store.Query):
             form_key += (request.projection, request.forward)
         form = self._queries.get(form_key)
         if form is None or form.filter is not request.filter:
@@ -178,32 +135,32 @@ class Renderer:
         body = form.body.copy()
         body["ExpressionAttributeValues"] = _key_values(request, form.partition, form.sort) | form.values
         self._add_paging(body, request, request.index)
-        if request.start is not None and not can_go_on(request, request.start):
+        if request.start is not None and not rules.can_go_on(request, request.start):
             return ()
         return (Wire("Query", body),)
 
-    def _query_form(self, request: Query | Count) -> _QueryForm | None:
+    def _query_form(self, request: store.Query | store.Count) -> _QueryForm | None:
         """Returns the form of the request; None if nothing can pass its filter."""
         table = self._table
-        rules = self._reads.get(request.index)
-        if rules is None:
-            raise no_such_index(table, request.index)
-        rules.check(request)
-        keyed = rules.keyed
+        of_index = self._reads.get(request.index)
+        if of_index is None:
+            raise rules.no_such_index(table, request.index)
+        of_index.check(request)
+        keyed = of_index.keyed
         sort = None if request.range is None else keyed.sort
         keys = _key_values(request, keyed.partition, sort)
-        filter_ = True if request.filter is None else simplified(request.filter)
+        filter_ = True if request.filter is None else expressions.simplified(request.filter)
         if filter_ is False:
             return None
-        placeholders = Placeholders()
+        placeholders = expressions.Placeholders()
         body: dict[str, Any] = {"TableName": table.name}
         if request.index is not None:
             body["IndexName"] = request.index
-        body["KeyConditionExpression"] = key_text(request, keyed, placeholders)
+        body["KeyConditionExpression"] = expressions.key_text(request, keyed, placeholders)
         if not isinstance(filter_, bool):
-            refuse_filtered(paths_of(filter_), keyed, table)
-            body["FilterExpression"] = filter_text(filter_, placeholders)
-        if isinstance(request, Count):
+            rules.refuse_filtered(paths_of(filter_), keyed, table)
+            body["FilterExpression"] = expressions.filter_text(filter_, placeholders)
+        if isinstance(request, store.Count):
             body["Select"] = "COUNT"
         else:
             if request.projection is not None:
@@ -216,24 +173,26 @@ class Renderer:
         values = {name: value for name, value in placeholders.values.items() if name not in keys}
         return _QueryForm(request.filter, body, values, keyed.partition, sort)
 
-    def _scan(self, request: Scan) -> Wire:
-        refuse_segment(request)
+    def _scan(self, request: store.Scan) -> Wire:
+        rules.refuse_segment(request)
         body: dict[str, Any] = {"TableName": self._table.name}
         if request.segments > 1:
             body |= {"Segment": request.segment, "TotalSegments": request.segments}
         self._add_paging(body, request, None)
         return Wire("Scan", body | _CAPACITY)
 
-    def _add_paging(self, body: dict[str, Any], request: Query | Count | Scan, index: str | None) -> None:
+    def _add_paging(
+        self, body: dict[str, Any], request: store.Query | store.Count | store.Scan, index: str | None
+    ) -> None:
         if request.limit is not None:
-            refuse_limit(request)
+            rules.refuse_limit(request)
             body["Limit"] = request.limit
         if request.start is not None:
             [body["ExclusiveStartKey"]] = self._typed_keys([request.start], index)
         if request.consistent:
             body["ConsistentRead"] = True
 
-    def _batch_get(self, request: BatchGet) -> tuple[Wire, ...]:
+    def _batch_get(self, request: store.BatchGet) -> tuple[Wire, ...]:
         table = self._table
         keys = list(dict.fromkeys(request.keys))
         typed = self._typed_keys(keys, None)
@@ -244,7 +203,7 @@ class Renderer:
             if request.projection is not None:
                 # DynamoDB answers a batch in no order, so the keys must come back to identify the items.
                 needed = table.keys if len(keys) > 1 else ()
-                placeholders = Placeholders()
+                placeholders = expressions.Placeholders()
                 options["ProjectionExpression"] = self._projection(request.projection, needed, placeholders)
                 options |= placeholders.attributes()
             _keep(self._projections, form_key, options)
@@ -258,15 +217,15 @@ class Renderer:
         )
 
     def _projection(
-        self, asked: Iterable[Path], needed: Iterable[KeyAttribute], placeholders: Placeholders
+        self, asked: Iterable[Path], needed: Iterable[KeyAttribute], placeholders: expressions.Placeholders
     ) -> str:
         """Returns the projection of both. DynamoDB has no empty projection, so the partition key replaces one."""
         paths = [*asked, *((key.name,) for key in needed)]
-        return projection_text(paths or [(self._table.partition.name,)], placeholders)
+        return expressions.projection_text(paths or [(self._table.partition.name,)], placeholders)
 
     # --- Writes ---------------------------------------------------------------------------------------
 
-    def _batch_write(self, request: BatchWrite) -> tuple[Wire, ...]:
+    def _batch_write(self, request: store.BatchWrite) -> tuple[Wire, ...]:
         """Returns the calls of a batch. Deletes come after puts, so a key in both is deleted."""
         actions: dict[Key, dict[str, Any]] = {}
         for item in request.puts:
@@ -285,10 +244,10 @@ class Renderer:
         returned = "ALL_NEW" if isinstance(action, UpdateItem) else "ALL_OLD"
         return Wire(f"{kind}Item", {**body, "ReturnValues": returned, **_CAPACITY})
 
-    def _transaction(self, request: Transaction) -> Wire:
-        refuse_transaction(request, self._table)
+    def _transaction(self, request: store.Transaction) -> Wire:
+        rules.refuse_transaction(request, self._table)
         actions, size = self._actions(request.actions)
-        refuse_transaction_size(size)
+        rules.refuse_transaction_size(size)
         typed = [{kind: body} for kind, body in actions]
         return Wire(
             "TransactWriteItems", {"TransactItems": typed, "ClientRequestToken": request.token, **_CAPACITY}
@@ -314,23 +273,23 @@ class Renderer:
     def _update(self, action: UpdateItem) -> dict[str, Any]:
         """Returns the expressions of an update."""
         body: dict[str, Any] = {}
-        placeholders = Placeholders()
+        placeholders = expressions.Placeholders()
         refuse_changes(action.changes, [key.name for key in self._table.keys])
-        if text := changes_text(action.changes, placeholders):
+        if text := expressions.changes_text(action.changes, placeholders):
             body["UpdateExpression"] = text
-        condition = None if action.condition is None else simplified(action.condition)
+        condition = None if action.condition is None else expressions.simplified(action.condition)
         if isinstance(condition, bool):
             condition = self._constant(action, holds=condition)
         if condition is not None:
-            body |= conditional(filter_text(condition, placeholders, "condition"))
+            body |= expressions.conditional(expressions.filter_text(condition, placeholders, "condition"))
         return body | placeholders.attributes()
 
     def _condition(self, action: PutItem | DeleteItem | CheckItem, condition: Condition) -> Mapping[str, Any]:
         """Returns the condition of an action that has no other expression."""
-        found = condition_parameters(condition)
+        found = expressions.condition_parameters(condition)
         if isinstance(found, bool):
             constant = self._constant(action, holds=found)
-            found = constant is not None and condition_parameters(constant)
+            found = constant is not None and expressions.condition_parameters(constant)
         return {} if isinstance(found, bool) else found
 
     def _constant(self, action: Action, *, holds: bool) -> Condition | None:
@@ -344,17 +303,17 @@ class Renderer:
     def _typed_keys(self, positions: Sequence[Position], index: str | None) -> list[dict[str, TypedValue]]:
         """Returns positions in DynamoDB's typed form. Raises BadUserInput for values that cannot be these keys."""
         limits = self._reads[index].limits
-        refuse_positions(positions, limits)
+        rules.refuse_positions(positions, limits)
         typed: list[dict[str, TypedValue]] = [{} for _ in positions]
         for (key, limit), values in zip(limits.items(), zip(*positions, strict=True), strict=False):
-            check_keys(key, values, limit)
+            rules.check_keys(key, values, limit)
             name, is_text = key.name, key.type == "S"
             for each, value in zip(typed, values, strict=True):
                 each[name] = {"S": value} if is_text else to_typed(value)
         return typed
 
 
-def told_partition(request: Query, keyed: Table | Index) -> str | None:
+def told_partition(request: store.Query, keyed: Table | Index) -> str | None:
     """Returns the partition key if it is requested of each item: the request already has its value."""
     name = keyed.partition.name
     is_wanted = request.projection is not None and (name,) in request.projection
@@ -362,16 +321,16 @@ def told_partition(request: Query, keyed: Table | Index) -> str | None:
 
 
 def _key_values(
-    request: Query | Count, partition: KeyAttribute, sort: KeyAttribute | None
+    request: store.Query | store.Count, partition: KeyAttribute, sort: KeyAttribute | None
 ) -> dict[str, TypedValue]:
     """Returns the values of the condition on the keys, by the placeholders that `key_text` gives them."""
     values = {":v0": _typed_key(partition, request.partition, PARTITION_KEY_BYTES)}
     range_ = request.range
     if range_ is not None and sort is not None:
-        if isinstance(range_, Within):
+        if isinstance(range_, store.Within):
             values[":v1"] = _typed_key(sort, range_.low, SORT_KEY_BYTES)
             values[":v2"] = _typed_key(sort, range_.high, SORT_KEY_BYTES)
-            refuse_crossed_bounds(range_.low, range_.high)
+            rules.refuse_crossed_bounds(range_.low, range_.high)
         else:
             values[":v1"] = _typed_key(sort, range_.value, SORT_KEY_BYTES)
     return values
@@ -382,7 +341,7 @@ def _typed_key(key: KeyAttribute, value: KeyValue, limit: int) -> TypedValue:
     # Most keys are plain text.
     if key.type == "S" and type(value) is str and value.isascii() and 0 < len(value) <= limit:
         return {"S": value}
-    checked_key_bytes(key, value, limit)
+    rules.checked_key_bytes(key, value, limit)
     return to_typed(value)
 
 

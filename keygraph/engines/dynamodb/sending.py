@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keygraph import errors
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.answers import Answered, batch_length, decoded
 from keygraph.engines.dynamodb.errors import failure_of
@@ -13,16 +14,6 @@ from keygraph.engines.dynamodb.gate import Gate
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
 from keygraph.engines.dynamodb.transport import Received, Transport, in_thread
-from keygraph.errors import (
-    KeygraphError,
-    StoreError,
-    Throttled,
-    TimedOut,
-    TransactionCanceled,
-    Unavailable,
-    again,
-    without_frames,
-)
 from keygraph.turns import BUDGET
 
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
@@ -58,12 +49,12 @@ class Sender:
         answers: list[Answered] = []
         attempt = left_over = 0
         paid: int | None = None
-        lost: KeygraphError | None = None
+        lost: errors.KeygraphError | None = None
         while True:
             try:
                 passage = None if is_free else await self.gate.enter(wire.operation)
-            except StoreError as outage:
-                raise (again(lost) if lost else outage) from None
+            except errors.StoreError as outage:
+                raise (errors.again(lost) if lost else outage) from None
             attempts.requests += 1
             try:
                 answer = await self._decoded(wire, await self.transport.call(wire))
@@ -74,18 +65,20 @@ class Sender:
                     passage.leave(None if known is None else known.error)
                 if known is None:
                     raise
-                is_unsure = wire.operation in _SENT_ONCE and isinstance(known.error, TimedOut | Unavailable)
+                is_unsure = wire.operation in _SENT_ONCE and isinstance(
+                    known.error, errors.TimedOut | errors.Unavailable
+                )
                 if is_unsure or not known.is_passing:
-                    raise again(known.error) from error
+                    raise errors.again(known.error) from error
                 failure = known.error
-                if wire.operation in _WRITES and isinstance(failure, TimedOut | Unavailable):
+                if wire.operation in _WRITES and isinstance(failure, errors.TimedOut | errors.Unavailable):
                     lost = failure
-                elif lost is not None and isinstance(failure, TransactionCanceled):
+                elif lost is not None and isinstance(failure, errors.TransactionCanceled):
                     # The conflict may be with the transaction whose answer was lost.
                     failure = lost
             except asyncio.CancelledError:
                 if passage is not None:
-                    passage.give_up(TimedOut(self.deadline.late))
+                    passage.give_up(errors.TimedOut(self.deadline.late))
                 raise
             else:
                 rest = answer.rest
@@ -107,7 +100,7 @@ class Sender:
                 continue
             attempt += 1
             if self.tries is not None and attempt >= self.tries:
-                raise again(failure)
+                raise errors.again(failure)
             paid = self.quota.pay(failure)
             self.gate.traffic.retried += 1
             await attempts.wait(attempt - 1, failure)
@@ -126,8 +119,8 @@ class Sender:
             await budget.wait_for_request()
         return content()
 
-    def _throttled(self) -> Throttled:
-        return Throttled(f"DynamoDB throttles batches for the table {self.table.name}")
+    def _throttled(self) -> errors.Throttled:
+        return errors.Throttled(f"DynamoDB throttles batches for the table {self.table.name}")
 
     async def all(self, attempts: Attempts, calls: Sequence[Wire]) -> list[Answered]:
         """Returns the answers of several calls, which are sent at the same time."""
@@ -138,6 +131,6 @@ class Sender:
         except ExceptionGroup as failed:
             failed.__traceback__ = None  # the group's frame references it
             for other in failed.exceptions[1:]:
-                without_frames(other)
+                errors.without_frames(other)
             raise failed.exceptions[0] from None
         return [answer for task in tasks for answer in task.result()]

@@ -25,24 +25,7 @@ import orjson
 
 from keygraph.admission import Admission
 from keygraph.daemon_thread import in_daemon_thread
-from keygraph.dynamo.store import (
-    Answer,
-    BatchGet,
-    BatchWrite,
-    Count,
-    CreateIndex,
-    CreateTable,
-    DeleteIndex,
-    DeleteTable,
-    DescribeTable,
-    DescribeTimeToLive,
-    ListTables,
-    Query,
-    Request,
-    Scan,
-    Transaction,
-    Write,
-)
+from keygraph.dynamo import store
 from keygraph.dynamo.streams import DescribeStream, EnableStream, LatestPosition, ReadRecords
 from keygraph.dynamo.table import Table
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
@@ -67,15 +50,15 @@ _log = logging.getLogger(__name__)
 
 _READERS = 4
 _READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, Allowance], object]] = {
-    Query: query,
-    Count: count,
-    BatchGet: batch_get,
-    Scan: scan,
+    store.Query: query,
+    store.Count: count,
+    store.BatchGet: batch_get,
+    store.Scan: scan,
 }
 _WRITES: dict[type[object], Callable[[sqlite3.Connection, Layout, Any], object]] = {
-    BatchWrite: batch_write,
-    Write: write,
-    Transaction: transaction,
+    store.BatchWrite: batch_write,
+    store.Write: write,
+    store.Transaction: transaction,
 }
 _LOCKED_SECONDS = 5.0
 _AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024, decoded=64 * 1024)
@@ -108,14 +91,14 @@ async def open_sqlite(
     `readers` is the most reads that run at once; `locked_seconds` is how long to wait while another process locks the
     file, `read_seconds` how long a read may take. Raises Unavailable if the file cannot be used.
     """
-    store = SQLiteStore(
+    opened = SQLiteStore(
         path, table, readers=readers, locked_seconds=locked_seconds, read_seconds=read_seconds
     )
     try:
-        await store.open()
-        yield store
+        await opened.open()
+        yield opened
     finally:
-        await store.close()
+        await opened.close()
 
 
 class SQLiteStore:
@@ -158,7 +141,7 @@ class SQLiteStore:
         await self._writing.run(self._connect)
         self._watch()
 
-    async def send(self, request: Request[Answer], /) -> Answer:
+    async def send(self, request: store.Request[store.Answer], /) -> store.Answer:
         """Returns the answer.
 
         Raises TableMissing, TimedOut, Unavailable, and BadUserInput for requests that DynamoDB would refuse, including
@@ -170,13 +153,19 @@ class SQLiteStore:
             raise Unavailable(self._outage)
         answer: object = None
         match request:
-            case BatchWrite() | Write() | Transaction():
-                return cast(Answer, await self._write(request))
-            case CreateTable() | DeleteTable() | CreateIndex() | DeleteIndex() | EnableStream():
-                return cast(Answer, await self._write(request))
-            case DescribeTimeToLive():
-                return cast(Answer, None)
-            case Query() | Count() | BatchGet():
+            case store.BatchWrite() | store.Write() | store.Transaction():
+                return cast(store.Answer, await self._write(request))
+            case (
+                store.CreateTable()
+                | store.DeleteTable()
+                | store.CreateIndex()
+                | store.DeleteIndex()
+                | EnableStream()
+            ):
+                return cast(store.Answer, await self._write(request))
+            case store.DescribeTimeToLive():
+                return cast(store.Answer, None)
+            case store.Query() | store.Count() | store.BatchGet():
                 answer = await self._read_at_once(request)
         if answer is None:
             client = operation_client()
@@ -187,7 +176,7 @@ class SQLiteStore:
                 except asyncio.CancelledError:
                     turns.give_up()
                     raise
-        return cast(Answer, answer)
+        return cast(store.Answer, answer)
 
     async def close(self) -> None:
         """Waits for running requests, then closes the connections and ends the threads."""
@@ -302,7 +291,7 @@ class SQLiteStore:
 
     # --- Reads ------------------------------------------------------------------------------------------
 
-    async def _read_at_once(self, request: Query | Count | BatchGet) -> object:
+    async def _read_at_once(self, request: store.Query | store.Count | store.BatchGet) -> object:
         """Returns the answer to a small read; None for a large one, and if the file is locked."""
         self._asking += 1
         try:
@@ -329,7 +318,7 @@ class SQLiteStore:
         finally:
             self._asking -= 1
 
-    def _read_in_thread(self, request: Request[object], turns: Turns) -> object:
+    def _read_in_thread(self, request: store.Request[object], turns: Turns) -> object:
         try:
             with self._reading.connection() as connection:
                 connection.set_progress_handler(turns.is_over, INSTRUCTIONS)
@@ -343,7 +332,9 @@ class SQLiteStore:
                 raise TimedOut(told) from error
             raise _unusable(error) from error
 
-    def _read(self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance) -> object:
+    def _read(
+        self, connection: sqlite3.Connection, request: store.Request[object], allowed: Allowance
+    ) -> object:
         """Returns the answer to a read, which is one transaction."""
         connection.execute("BEGIN")
         try:
@@ -354,11 +345,13 @@ class SQLiteStore:
             if connection.in_transaction:
                 connection.execute("COMMIT")
 
-    def _answer(self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance) -> object:
+    def _answer(
+        self, connection: sqlite3.Connection, request: store.Request[object], allowed: Allowance
+    ) -> object:
         match request:
-            case ListTables():
+            case store.ListTables():
                 return self._catalogue.names(connection)
-            case DescribeTable():
+            case store.DescribeTable():
                 layout = self._catalogue.find(connection)
                 return None if layout is None else layout.table
             case DescribeStream():
@@ -381,7 +374,7 @@ class SQLiteStore:
 
     # --- Writes -----------------------------------------------------------------------------------------
 
-    def _write(self, request: Request[object]) -> asyncio.Future[object]:
+    def _write(self, request: store.Request[object]) -> asyncio.Future[object]:
         done: Future[object] = Future()
         self._writes.add((request, done))
         self._writing.executor.submit(self._write_waiting)
@@ -433,7 +426,7 @@ class SQLiteStore:
             else:
                 _log.error("Nothing is written to the table's file: %s", fault)
 
-    def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
+    def _written(self, connection: sqlite3.Connection, request: store.Request[object]) -> object:
         """Returns the answer to one write, or the error that refused it; then nothing of it was written.
 
         It needs no savepoint, for which SQLite would copy every page: a write is refused before its first change.
@@ -443,15 +436,15 @@ class SQLiteStore:
             if write_ is not None:
                 return write_(connection, self._catalogue.layout(connection), request)
             match request:
-                case CreateIndex(index):
+                case store.CreateIndex(index):
                     return self._catalogue.create_index(connection, index)
-                case DeleteIndex(name):
+                case store.DeleteIndex(name):
                     self._catalogue.delete_index(connection, name)
-                case CreateTable():
+                case store.CreateTable():
                     self._catalogue.create(connection)
                 case EnableStream():
                     self._catalogue.enable_stream(connection)
-                case DeleteTable():
+                case store.DeleteTable():
                     self._catalogue.delete(connection)
             return None
         except sqlite3.Error:

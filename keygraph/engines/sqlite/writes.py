@@ -10,20 +10,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
+from keygraph.dynamo import store
 from keygraph.dynamo.actions import CheckItem, PutItem, UpdateItem, fingerprint, key_of, outcome
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS, TOKEN_SECONDS
 from keygraph.dynamo.rules import WriteRules, refuse_transaction, refuse_transaction_size
-from keygraph.dynamo.store import (
-    TRANSACTION_UNITS,
-    BatchWrite,
-    Changed,
-    Cost,
-    Transaction,
-    Write,
-    Written,
-    write_units,
-)
 from keygraph.engines.sqlite.changes import Replaced, log_changes
 from keygraph.engines.sqlite.layout import (
     SEVERAL,
@@ -44,7 +35,7 @@ _Wanted: TypeAlias = dict[StoredKey, tuple[Row, _IndexRows] | None]
 """The rows to be stored, by key; None for a key without an item."""
 
 
-def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> Written:
+def batch_write(connection: sqlite3.Connection, layout: Layout, request: store.BatchWrite) -> store.Written:
     """Puts and deletes. Call it inside a transaction that writes.
 
     Raises BadUserInput for an item that DynamoDB refuses; then nothing is written. After an error from SQLite, which
@@ -60,10 +51,10 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
         wanted[layout.items.rules.position_bytes(key)] = None
     units = _replace(connection, layout, wanted, _stored_rows(connection, layout.items, wanted))
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
-    return Written(Cost(requests=requests, write_units=float(units)))
+    return store.Written(store.Cost(requests=requests, write_units=float(units)))
 
 
-def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Changed:
+def write(connection: sqlite3.Connection, layout: Layout, request: store.Write) -> store.Changed:
     """Does one conditional write. Raises ConditionFailed."""
     action = request.action
     key = layout.items.rules.position_bytes(key_of(action, layout.table))
@@ -72,10 +63,12 @@ def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Cha
     new = outcome(action, old, layout.table)
     wanted = {key: None if new is None else _rows(layout, new)}
     units = _replace(connection, layout, wanted, found)
-    return Changed(new if isinstance(action, UpdateItem) else old, Cost(requests=1, write_units=float(units)))
+    return store.Changed(
+        new if isinstance(action, UpdateItem) else old, store.Cost(requests=1, write_units=float(units))
+    )
 
 
-def transaction(connection: sqlite3.Connection, layout: Layout, request: Transaction) -> Written:
+def transaction(connection: sqlite3.Connection, layout: Layout, request: store.Transaction) -> store.Written:
     """Does all actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
     refuse_transaction(request, layout.table)
     puts = [each for each in request.actions if isinstance(each, PutItem)]
@@ -85,7 +78,7 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: Transac
     if known is not None:
         if known != asked:
             raise TokenReused("the token of a transaction was used for another one")
-        return Written(Cost(requests=1))
+        return store.Written(store.Cost(requests=1))
     keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
     found = _stored_rows(connection, layout.items, keys)
     reasons: list[Reason | None] = []
@@ -99,15 +92,15 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: Transac
             continue
         reasons.append(None)
         if isinstance(action, CheckItem):
-            checked += write_units(found[key].size if key in found else 0)
+            checked += store.write_units(found[key].size if key in found else 0)
         else:
             size = action.size if isinstance(action, PutItem) else None
             wanted[key] = None if new is None else _rows(layout, new, size)
     if any(reasons):
         raise TransactionCanceled(reasons)
-    units = TRANSACTION_UNITS * (_replace(connection, layout, wanted, found) + checked)
+    units = store.TRANSACTION_UNITS * (_replace(connection, layout, wanted, found) + checked)
     _remember_token(connection, request.token, asked)
-    return Written(Cost(requests=1, write_units=float(units)))
+    return store.Written(store.Cost(requests=1, write_units=float(units)))
 
 
 def fill_index(
@@ -153,7 +146,7 @@ def _replace(
             new, after = rows
             size = max(size, new.size)
             in_table.put_row(new)
-        units += write_units(size) + sum(map(_change_index, in_indexes, before, after))
+        units += store.write_units(size) + sum(map(_change_index, in_indexes, before, after))
     for changes in tables:
         changes.make(connection)
     if layout.log is not None:
@@ -251,12 +244,12 @@ def _change_index(changes: _Changes, before: Row | None, after: Row | None) -> i
         if is_same(before.content, after.content):
             return 0
         changes.put_row(after)
-        return write_units(max(before.size, after.size) + overhead)
+        return store.write_units(max(before.size, after.size) + overhead)
     units = 0
     if before is not None:
         changes.deleted.append(before.key)
-        units += write_units(before.size + overhead)
+        units += store.write_units(before.size + overhead)
     if after is not None:
         changes.put_row(after)
-        units += write_units(after.size + overhead)
+        units += store.write_units(after.size + overhead)
     return units

@@ -18,6 +18,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
+from keygraph import errors
 from keygraph.codes import Code
 from keygraph.dynamo.actions import CheckItem, DeleteItem, PutItem, UpdateItem, key_of, outcome
 from keygraph.dynamo.conditions import And, Condition
@@ -25,44 +26,14 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import TRANSACTION_ACTIONS
 from keygraph.dynamo.store import Write
 from keygraph.dynamo.table import Key
-from keygraph.errors import (
-    ConditionFailed,
-    FieldName,
-    KeygraphError,
-    Refusal,
-    TransactionCanceled,
-    TransactionTooLarge,
-    WriteRefused,
-)
 from keygraph.model.permissions import KnownRecord
 from keygraph.model.record_keys import Texts
 from keygraph.names import plural
-from keygraph.writing import records, rules
+from keygraph.writing import marks, records, rules
 from keygraph.writing.context import WriteContext
-from keygraph.writing.marks import (
-    SECONDS,
-    SECONDS_OF_CHANGE,
-    UNMARKED,
-    CopyingMark,
-    continued,
-    has_mark,
-    is_marked,
-    new_token,
-    removal,
-    set_mark,
-)
 from keygraph.writing.requests import Delete, Done, Move
+from keygraph.writing.sending import edges
 from keygraph.writing.sending.copying import CopySource, changed_sources, copy_to_rest, copying_records
-from keygraph.writing.sending.edges import (
-    NamingRecord,
-    RecordBatch,
-    RecordSteps,
-    Search,
-    batches,
-    copied_nodes,
-    named_nodes,
-    searches,
-)
 from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.step import TransactionStep, again, merged
 from keygraph.writing.steps import detaching_steps, revealed_by, sees_reference
@@ -79,9 +50,9 @@ class MarkedNodes:
         self._sender = sender
         self._graph = sender.graph
         self._context = sender.context
-        self.nodes = named_nodes(sender.graph, sender.requests)
+        self.nodes = edges.named_nodes(sender.graph, sender.requests)
         """The requests that delete or move nodes that others may name."""
-        self._copied = copied_nodes(sender.context, sender.requests)
+        self._copied = edges.copied_nodes(sender.context, sender.requests)
         """The changes of fields that copies follow."""
         self._sources: set[Key] = set()
         """The nodes that were marked for them."""
@@ -126,10 +97,10 @@ class MarkedNodes:
                     self._sources.add(key)
                     own = step.action.condition
                     required = [own] if own else []
-                    if not await self._mark(key, required, step.refusal, SECONDS_OF_CHANGE):
+                    if not await self._mark(key, required, step.refusal, marks.SECONDS_OF_CHANGE):
                         return None
             copies = await self._copies([*sources.values()], len(steps))
-        mark = CopyingMark(new_token()).renewed if copies is None else None
+        mark = marks.CopyingMark(marks.new_token()).renewed if copies is None else None
         steps = [
             sources[key].changing(step, self._tokens.get(key), mark) if key in sources else step
             for key, step in keyed
@@ -146,20 +117,22 @@ class MarkedNodes:
             await self._release(self._sources - sources.keys())  # another write made the same changes
             for each in sources.values() if copies is None else ():
                 # What is left after an error is written by whoever reads the mark.
-                with suppress(KeygraphError):
+                with suppress(errors.KeygraphError):
                     await copy_to_rest(self._sender, each.change.record, each.change.identity)
         return finished
 
     async def _copies(self, sources: Sequence[CopySource], own: int) -> list[TransactionStep] | None:
         """Returns the steps of all copies of nodes; None if they do not fit in one transaction with `own` steps."""
-        found, rest = await self._sender.look(searches(self._context, [each.change for each in sources]))
+        found, rest = await self._sender.look(
+            edges.searches(self._context, [each.change for each in sources])
+        )
         nodes = {(each.change.record.name, each.change.identity): each.node for each in sources}
         records = (
             None if rest else await copying_records(self._sender, found, nodes, self._nodes, self._written)
         )
         if records is None or not records:
             return None if records is None else []
-        first, *more = batches(records, TRANSACTION_ACTIONS)
+        first, *more = edges.batches(records, TRANSACTION_ACTIONS)
         count = own + len(first.keys) + self._sender.own_actions
         return None if more or count > TRANSACTION_ACTIONS else first.steps
 
@@ -167,7 +140,7 @@ class MarkedNodes:
         self, context: WriteContext, steps: Sequence[TransactionStep], done: Sequence[Done]
     ) -> list[Done] | None:
         """Carries out the steps if nothing forbids to delete or move the nodes."""
-        found, rest = await self._sender.look(searches(self._context, self.nodes))
+        found, rest = await self._sender.look(edges.searches(self._context, self.nodes))
         for request in self.nodes:
             refusal = await self._refusal_of_named(request, found, rest)
             context.refusals.found += [] if refusal is None else [refusal]
@@ -181,7 +154,7 @@ class MarkedNodes:
         await self._release(self._tokens)
 
     async def _release(self, keys: Iterable[Key]) -> None:
-        marked = [removal(key, self._tokens[key]) for key in keys if key in self._tokens]
+        marked = [marks.removal(key, self._tokens[key]) for key in keys if key in self._tokens]
         await asyncio.gather(*map(self._sender.write_if, marked))
 
     # --- Marks --------------------------------------------------------------------------------------------
@@ -190,27 +163,27 @@ class MarkedNodes:
         self,
         key: Key,
         required: Sequence[Condition],
-        refusal_of: Callable[[Item | None], Refusal | None],
-        seconds: int = SECONDS,
+        refusal_of: Callable[[Item | None], errors.Refusal | None],
+        seconds: int = marks.SECONDS,
     ) -> bool:
         """Marks the node if it is as required; False if another try may succeed. Raises WriteRefused if `refusal_of` has
         a refusal for it."""
-        token, condition = new_token(), UNMARKED
+        token, condition = marks.new_token(), marks.UNMARKED
         for _ in range(2):
             try:
-                marked = UpdateItem(key, (set_mark(token, seconds),), And((*required, condition)))
+                marked = UpdateItem(key, (marks.set_mark(token, seconds),), And((*required, condition)))
                 await self._sender.send(Write(marked))
-            except TransactionCanceled:
+            except errors.TransactionCanceled:
                 return False  # a concurrent transaction holds the item
-            except ConditionFailed as failed:
+            except errors.ConditionFailed as failed:
                 refusal = refusal_of(failed.item)
                 if refusal is not None:
-                    raise WriteRefused([refusal]) from failed
+                    raise errors.WriteRefused([refusal]) from failed
                 self._sender.read_whole()
-                if failed.item is None or not is_marked(failed.item):
+                if failed.item is None or not marks.is_marked(failed.item):
                     return False
                 # Another delete is working on it, or crashed: both continue under one mark.
-                token, condition = continued(failed.item)
+                token, condition = marks.continued(failed.item)
             else:
                 self._tokens[key] = token
                 return True
@@ -219,11 +192,11 @@ class MarkedNodes:
     async def _mark_shard(self, shard: Key, node: Key) -> bool:
         """Marks a shard like its node, if it is there: no new one is made. False if another try may succeed."""
         try:
-            marked = UpdateItem(shard, (set_mark(self._tokens[node]),), self._context.presence.there)
+            marked = UpdateItem(shard, (marks.set_mark(self._tokens[node]),), self._context.presence.there)
             await self._sender.send(Write(marked))
-        except TransactionCanceled:
+        except errors.TransactionCanceled:
             return False  # a concurrent transaction holds the item
-        except ConditionFailed:
+        except errors.ConditionFailed:
             return True
         self._tokens[shard] = self._tokens[node]
         return True
@@ -232,11 +205,11 @@ class MarkedNodes:
         """Returns the step, with the condition that the mark is there if it deletes a node."""
         token = self._tokens.get(self._sender.key_of(step))
         is_delete = token is not None and isinstance(step.action, DeleteItem)
-        return step.on_condition(has_mark(token or "")) if is_delete else step
+        return step.on_condition(marks.has_mark(token or "")) if is_delete else step
 
     # --- What names a node ----------------------------------------------------------------------------------
 
-    def _is_left(self, named: NamingRecord) -> bool:
+    def _is_left(self, named: edges.NamingRecord) -> bool:
         """Returns whether the record still names the node after the requests' own actions."""
         action = self._written.get(self._graph.table.key_of(named.item))
         if action is None:
@@ -245,15 +218,15 @@ class MarkedNodes:
         return after is not None and named.of.reference.names(after, named.of.request.identity)
 
     async def _refusal_of_named(
-        self, request: Delete | Move, first: Iterable[NamingRecord], rest: Iterable[Search]
-    ) -> Refusal | None:
+        self, request: Delete | Move, first: Iterable[edges.NamingRecord], rest: Iterable[edges.Search]
+    ) -> errors.Refusal | None:
         """Returns the refusal to remove a node that is named; None if nothing blocks it.
 
         `first` are the first of all records that were found, `rest` what is left to read.
         """
         found = [each for each in first if each.of.request is request and each.of.is_blocking]
         wanted = [each for each in rest if each.request is request and each.is_blocking]
-        visible, is_named = list[NamingRecord](), False
+        visible, is_named = list[edges.NamingRecord](), False
         while True:
             now = Decimal(int(time.time()))
             left = [
@@ -272,11 +245,11 @@ class MarkedNodes:
             return None
         what = "deleted" if isinstance(request, Delete) else "moved"
         problem = f"This {request.record.name} cannot be {what}: something names it."
-        return Refusal(Code.CONFLICT, (problem,), request.where, is_by_hidden=True)
+        return errors.Refusal(Code.CONFLICT, (problem,), request.where, is_by_hidden=True)
 
     def _refusal(
-        self, request: Delete | Move, left: Iterable[NamingRecord], rest: Iterable[Search]
-    ) -> Refusal:
+        self, request: Delete | Move, left: Iterable[edges.NamingRecord], rest: Iterable[edges.Search]
+    ) -> errors.Refusal:
         counts, write = Counter(named.of.reference for named in left), self._context
         node = KnownRecord(request.record, request.identity)
         more = {each.reference for each in rest}
@@ -284,19 +257,19 @@ class MarkedNodes:
         parts = [f"This {request.record.name} cannot be {what}. It is named by"]
         details = []
         for number, (reference, count) in enumerate(counts.items()):
-            record, name = reference.record, FieldName(reference.end.name)
+            record, name = reference.record, errors.FieldName(reference.end.name)
             least = "at least " * (reference in more)
             named = record.name if count == 1 else plural(record.name)
             parts += [f"{',' * (number > 0)} {least}{count:,} {named} (", name, ")"]
             lists = [
-                FieldName(list_name)
+                errors.FieldName(list_name)
                 for (owner, list_name), path in self._graph.node_lists.items()
                 if owner == request.record.name
                 and not (write.is_guarded and write.permissions.decide(node, "read", list_name) is False)
                 and any((each.record, each.end) == (record, reference.end.name) for each in path.each)
             ]
             details.append({"type": record.name, "field": name, "atLeast": count, "lists": lists})
-        return Refusal(Code.CONFLICT, (*parts, "."), request.where, {"namedBy": details})
+        return errors.Refusal(Code.CONFLICT, (*parts, "."), request.where, {"namedBy": details})
 
     # --- Taking it away -------------------------------------------------------------------------------------
 
@@ -304,8 +277,8 @@ class MarkedNodes:
         self,
         steps: Sequence[TransactionStep],
         done: Sequence[Done],
-        found: Sequence[NamingRecord],
-        rest: Sequence[Search],
+        found: Sequence[edges.NamingRecord],
+        rest: Sequence[edges.Search],
     ) -> list[Done] | None:
         """Detaches the records that name the nodes, and carries out the steps; None if another try may succeed.
 
@@ -314,7 +287,7 @@ class MarkedNodes:
         requests, is_first = self._sender.requests, True
         while True:
             several = await self._batches(found, is_all=not rest)
-            last = several[0] if several else RecordBatch()
+            last = several[0] if several else edges.RecordBatch()
             count = len(steps) + len(last.keys) + self._sender.own_actions
             if is_first and not rest and len(several) <= 1 and count <= TRANSACTION_ACTIONS:
                 counts = self._detached + _named_in(last)
@@ -325,10 +298,12 @@ class MarkedNodes:
                 await self._look_ahead(rest)
             if len(requests) > 1:
                 problem = "A node has more edges than one transaction holds. Delete it in a separate mutation: then its edges are deleted first."
-                raise WriteRefused([Refusal(TransactionTooLarge.code, (problem,), requests[0].where[:1])])
+                raise errors.WriteRefused(
+                    [errors.Refusal(errors.TransactionTooLarge.code, (problem,), requests[0].where[:1])]
+                )
             for batch in several:
                 renewed = [
-                    TransactionStep(UpdateItem(key, (set_mark(token),), has_mark(token)), again)
+                    TransactionStep(UpdateItem(key, (marks.set_mark(token),), marks.has_mark(token)), again)
                     for key, token in self._tokens.items()
                 ]
                 sent = await self._merged([*renewed, *batch.steps])
@@ -341,10 +316,12 @@ class MarkedNodes:
                         self._nodes[key] = outcome(free, self._nodes[key], self._graph.table)
                 self._detached += _named_in(batch)
             is_first = not rest
-            wanted = rest or [each for each in searches(self._context, self.nodes) if not each.is_blocking]
+            wanted = rest or [
+                each for each in edges.searches(self._context, self.nodes) if not each.is_blocking
+            ]
             found, rest = await self._sender.look(wanted)
 
-    async def _look_ahead(self, rest: Sequence[Search]) -> None:
+    async def _look_ahead(self, rest: Sequence[edges.Search]) -> None:
         """Raises WriteRefused if the viewer may not detach one of the next records, before any is deleted."""
         count = 0
         while count < _LOOKED_AT and (rest := [*filter(self._has_rules, rest)]):
@@ -352,7 +329,7 @@ class MarkedNodes:
             await self._detaching(found)
             count += len(found)
 
-    def _has_rules(self, search: Search) -> bool:
+    def _has_rules(self, search: edges.Search) -> bool:
         """Returns whether the viewer may detach some of the records that a search finds, and others not."""
         reference, decision = search.reference, self._context.permissions.decision
         record, end = reference.record, reference.end.name
@@ -373,7 +350,7 @@ class MarkedNodes:
         context.refusals.stop()
         return made
 
-    async def _batches(self, found: Iterable[NamingRecord], *, is_all: bool) -> list[RecordBatch]:
+    async def _batches(self, found: Iterable[edges.NamingRecord], *, is_all: bool) -> list[edges.RecordBatch]:
         """Returns what detaches these records, in as few transactions as possible.
 
         A record that decides whether the viewer may detach others goes last. If these are not all records (`is_all`),
@@ -384,11 +361,11 @@ class MarkedNodes:
         deciding = {key for each in made for key in each.decided_by - each.written}
         free = [each for each in made if deciding.isdisjoint(each.written)]
         held = [each for each in made if not deciding.isdisjoint(each.written)]
-        return batches(free if free and not is_all else [*free, *held], most)
+        return edges.batches(free if free and not is_all else [*free, *held], most)
 
-    async def _detaching(self, found: Iterable[NamingRecord]) -> list[RecordSteps]:
+    async def _detaching(self, found: Iterable[edges.NamingRecord]) -> list[edges.RecordSteps]:
         """Returns what detaches these records, each of them once."""
-        grouped: dict[Key, list[NamingRecord]] = {}
+        grouped: dict[Key, list[edges.NamingRecord]] = {}
         for named in found:
             if self._is_left(named):
                 grouped.setdefault(self._graph.table.key_of(named.item), []).append(named)
@@ -407,7 +384,7 @@ class MarkedNodes:
         self._nodes |= {key: item for key, item in stored.items() if key not in grouped}
         context = self._context.knowing(stored)
         context.sent = ()  # nothing is created, so the nodes themselves are added to
-        made, before = list[RecordSteps](), set[Key]()
+        made, before = list[edges.RecordSteps](), set[Key]()
         for references, same in several:
             steps = detaching_steps(context, references, same[0].item)
             context.refusals.stop()
@@ -416,11 +393,11 @@ class MarkedNodes:
                 continue  # its other item was found before
             before |= written
             decided_by = frozenset([self._sender.key_of(step) for step in steps if step.is_rule])
-            made.append(RecordSteps(steps, same, written, decided_by))
+            made.append(edges.RecordSteps(steps, same, written, decided_by))
         return made
 
 
-def _named_in(batch: RecordBatch) -> Counter[tuple[str, Texts]]:
+def _named_in(batch: edges.RecordBatch) -> Counter[tuple[str, Texts]]:
     """Returns how many records each node loses in a transaction, by its type's name and its identity."""
     several = (
         {(named.of.request.record.name, named.of.request.identity) for named in each.same}

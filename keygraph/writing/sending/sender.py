@@ -13,20 +13,12 @@ from dataclasses import replace
 
 from uuid_utils import uuid4
 
+from keygraph import errors
 from keygraph.codes import Code
 from keygraph.dynamo.actions import UpdateItem, key_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Request, Store, Transaction, Write
 from keygraph.dynamo.table import Key
-from keygraph.errors import (
-    BadUserInput,
-    ConditionFailed,
-    Reason,
-    Refusal,
-    TransactionCanceled,
-    WriteRefused,
-    again,
-)
 from keygraph.model.expiry import now
 from keygraph.writing.context import Stored, WriteContext
 from keygraph.writing.ends import most_copied_by_move
@@ -152,7 +144,7 @@ class TransactionSender:
         """Changes one item. Returns whether its condition held and no other transaction held the item."""
         try:
             await self.send(Write(action))
-        except (ConditionFailed, TransactionCanceled):
+        except (errors.ConditionFailed, errors.TransactionCanceled):
             return False
         return True
 
@@ -261,13 +253,13 @@ class TransactionSender:
         """
         try:
             await self.send(Transaction(tuple([step.action for step in steps]), uuid4().hex))
-        except BadUserInput:
+        except errors.BadUserInput:
             is_change = any(isinstance(step.action, UpdateItem) for step in steps)
             if self.context.is_whole or not is_change:
                 raise
             # The size of the updated item depends on the stored one, and what does not fit is known of that alone.
             self.context.is_whole = True
-        except TransactionCanceled as canceled:
+        except errors.TransactionCanceled as canceled:
             await self._read_reasons(steps, canceled)
         else:
             self._tries = 0
@@ -276,15 +268,17 @@ class TransactionSender:
             return True
         return False
 
-    async def _read_reasons(self, steps: Sequence[TransactionStep], canceled: TransactionCanceled) -> None:
+    async def _read_reasons(
+        self, steps: Sequence[TransactionStep], canceled: errors.TransactionCanceled
+    ) -> None:
         """Raises WriteRefused, or makes the next try read more."""
-        failed: list[tuple[TransactionStep, Reason]] = []
+        failed: list[tuple[TransactionStep, errors.Reason]] = []
         for step, reason in zip(steps, canceled.reasons, strict=True):
             if reason is None or reason.code in _PASSING:
                 self.context.conflicts += reason is not None
                 continue
             if reason.code != "ConditionalCheckFailed":
-                raise again(canceled)
+                raise errors.again(canceled)
             failed.append((step, reason))
         notes = {self.key_of(step): reason for step, reason in zip(steps, canceled.reasons, strict=True)}
         note = next((notes[key] for key in self._note if key in notes), None)
@@ -297,7 +291,7 @@ class TransactionSender:
         found = [refusal for step, reason in own if (refusal := step.refusal(reason.item)) is not None]
         if found:
             self._is_note_known = not notes.keys().isdisjoint(self._note)
-            raise WriteRefused(found) from canceled
+            raise errors.WriteRefused(found) from canceled
         # A changed item may lack a map, or have values that only an index's key holds.
         self.context.is_whole = self.context.is_whole or bool(failed)
         self.context.are_others_read = self.context.are_others_read or any(
@@ -319,5 +313,5 @@ class TransactionSender:
         self._tries += 1
         if self._tries == _TRIES:
             problem = _MARKED if self._is_marked else _BUSY
-            raise WriteRefused([Refusal(Code.CONFLICT, (problem,), self.requests[0].where)])
+            raise errors.WriteRefused([errors.Refusal(Code.CONFLICT, (problem,), self.requests[0].where)])
         await asyncio.sleep(random.uniform(0, _PAUSE * 2**self._tries))
