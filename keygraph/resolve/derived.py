@@ -135,15 +135,12 @@ class Tally:
         return self.path.record
 
     @cached_property
-    def names(self) -> frozenset[str] | None:
-        """The fields and ends that determine what an item adds, and to which node; None for all."""
-        record, found = self.record, {self.path.end or "", *self.condition_names}
-        for slot in self.path.keys.slots:
-            if not slot.is_shard:
-                if slot.computed and len(slot.path) == 1 and record.methods[slot.path[0]].needs is None:
-                    return None
-                found.update(record.needs_of(slot))
-        return frozenset(found if self.source is None else {*found, self.source.name})
+    def names(self) -> frozenset[str]:
+        """The fields and ends that determine what an item adds, and to which node."""
+        slots = (slot for slot in self.path.keys.slots if not slot.is_shard)
+        found = {name for slot in slots for name in self.record.needs_of(slot)}
+        source = () if self.source is None else (self.source.name,)
+        return frozenset({*found, self.path.end or "", *self.condition_names, *source})
 
     @property
     def is_constant(self) -> bool:
@@ -553,11 +550,8 @@ def keys_of_numbers(owner: RecordType, fields: Iterable[Field]) -> list[Keys]:
     attributes = {field.name: field.attribute for field in fields}
 
     def is_rendered(attribute: KeyAttribute, slot: Slot) -> bool:
-        name = slot.path[0]
-        if slot.computed and len(slot.path) == 1:
-            needs = owner.methods[name].needs
-            return needs is None or not attributes.keys().isdisjoint(needs)
-        return name in attributes and (attribute.name,) != attributes[name]
+        is_other = slot.computed or (attribute.name,) != attributes.get(slot.path[0])
+        return is_other and not attributes.keys().isdisjoint(owner.needs_of(slot))
 
     return [
         keys

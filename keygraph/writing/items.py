@@ -413,11 +413,9 @@ class ItemMaker:
     def texts_after(self, identity: Texts, item: Item, changed: Iterable[str]) -> dict[str, str | None]:
         """Returns the texts of the table key after these fields and ends have changed. Raises KeygraphError for a text
         that the item does not determine."""
-        names, texts = {*changed}, dict[str, str | None]()
+        names, texts = frozenset(changed), dict[str, str | None]()
         for slot, text in zip(self.record.identity, identity, strict=True):
-            needs = self.record.methods[slot.path[0]].needs if slot.computed and len(slot.path) == 1 else ()
-            is_changed = slot.path[0] in names or needs is None or not names.isdisjoint(needs)
-            texts[slot.name] = self._reader(slot)(item) if is_changed else text
+            texts[slot.name] = self._reader(slot)(item) if self._follows(slot, names) else text
         return texts
 
     def _texts(
@@ -546,23 +544,12 @@ class ItemMaker:
 
     def _follows(self, slot: Slot, changed: frozenset[str]) -> bool:
         """Returns whether the text of a slot depends on one of these fields and ends."""
-        name = slot.path[0]
-        if slot.computed and len(slot.path) == 1:
-            needs = self.record.methods[name].needs
-            return needs is None or not changed.isdisjoint(needs)
-        return name in changed
+        return not changed.isdisjoint(self.record.needs_of(slot))
 
     def sources(self, keys: Iterable[Keys]) -> set[str]:
         """Returns the fields and ends that these keys are made from."""
-        found: set[str] = set()
-        for slot in (slot for each in keys for slot in each.slots if not slot.is_shard):
-            name = slot.path[0]
-            if slot.computed and len(slot.path) == 1:
-                needs = self.record.methods[name].needs
-                found |= {*self.record.fields, *self.record.ends} if needs is None else {*needs}
-            else:
-                found.add(name)
-        return found
+        slots = (slot for each in keys for slot in each.slots if not slot.is_shard)
+        return {name for slot in slots for name in self.record.needs_of(slot)}
 
 
 def differences(before: Item, after: Item, names: Iterable[str]) -> list[AttributeChange]:

@@ -49,7 +49,7 @@ UNREAD = Decimal(10) ** 30
 def is_counted(write: WriteContext, record: RecordType, names: Iterable[str] | None = None) -> bool:
     """Returns whether items of a type add to any node; only through these fields and ends, if some are given."""
     tallies = write.graph.tallies.get(record.name, ())
-    return any(names is None or each.names is None or not each.names.isdisjoint(names) for each in tallies)
+    return any(names is None or not each.names.isdisjoint(names) for each in tallies)
 
 
 def adds(write: WriteContext, record: RecordType) -> bool:
@@ -353,11 +353,7 @@ def _addition(write: WriteContext, tally: derived.Tally, identity: Texts, number
 def _counted_paths(write: WriteContext, record: RecordType) -> list[Path]:
     """Returns the attributes that determine what an item of a type adds."""
     tallies = write.graph.tallies.get(record.name, ())
-    names = {
-        name
-        for tally in tallies
-        for name in ((*record.fields, *record.ends) if tally.names is None else tally.names)
-    }
+    names = {name for tally in tallies for name in tally.names}
     indexed = {
         (key.name,)
         for tally in tallies
