@@ -126,12 +126,6 @@ class TypeAccess:
         own = self.own.get(name, {}).get(own_action)
         return [*found, *([] if own is None else [own])]
 
-    @property
-    def is_open_behind_walls(self) -> bool:
-        """Whether everybody whom the graph's own rules let in sees every record of the type."""
-        rules = self.rules.get("read", ())
-        return rules is self.walls.get("read") or any(rule.is_open for rule in rules)
-
     def is_restricted(self, name: str) -> bool:
         """Returns whether some viewer may see the record but not this field."""
         found = self._restricted.get(name)

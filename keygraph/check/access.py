@@ -17,6 +17,7 @@ from keygraph.declare.declaration import OF_ENDS
 from keygraph.dynamo.conditions import Path, paths_of
 from keygraph.errors import Mistake
 from keygraph.keys.template import Slot
+from keygraph.keys.types import NUMBERS
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath, may_be_missing
 from keygraph.model.records import RecordType
@@ -200,17 +201,8 @@ def _writers(
 
 def _has_any_length(slot: Slot) -> bool:
     """Returns whether texts of a placeholder can fill a key."""
-    is_number = slot.text.type.kind in (
-        "int",
-        "long",
-        "float",
-        "decimal",
-        "boolean",
-        "enum",
-        "datetime",
-        "date",
-    )
-    return not is_number and any(more for steps in slot.text.char_steps for _, _, more in steps)
+    is_short = slot.text.type.kind in NUMBERS | {"boolean", "enum", "datetime", "date"}
+    return not is_short and any(more for steps in slot.text.char_steps for _, _, more in steps)
 
 
 def _has_one_length(slot: Slot) -> bool:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from keygraph.declare.declaration import OF_ENDS
 from keygraph.errors import Mistake
+from keygraph.keys.types import NUMBERS
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath, with_edges
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import NUMBERS, keys_of_numbers, why_not_counted, why_not_summed
+from keygraph.resolve.derived import keys_of_numbers, why_not_counted, why_not_summed
 from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.walks import NodeWalk
 

@@ -42,6 +42,9 @@ Kind: TypeAlias = Literal[
     "bytes", "json", "enum", "list", "set", "object", "average",
 ]  # fmt: skip
 
+WHOLE_NUMBERS = frozenset[Kind]({"int", "long"})
+NUMBERS = WHOLE_NUMBERS | frozenset[Kind]({"float", "decimal"})
+
 PLAIN: dict[object, Kind] = {
     ID: "id",
     Long: "long",

@@ -14,11 +14,10 @@ from keygraph.dynamo.limits import LOWEST_EXPONENT
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.keys.template import Slot
 from keygraph.keys.text import IsoDatetime
-from keygraph.keys.types import FieldType, Kind, in_utc, moment_text
+from keygraph.keys.types import NUMBERS, FieldType, Kind, in_utc, moment_text
 from keygraph.lists.extent import Located
 from keygraph.model.records import RecordType
 
-NUMBERS = frozenset[Kind]({"int", "long", "float", "decimal"})
 _ORDERED = NUMBERS | frozenset[Kind]({"id", "string", "datetime", "date"})
 _GROUPED = (_ORDERED | frozenset[Kind]({"boolean", "enum"})) - {"float"}
 _DIGITS = Context(prec=38)

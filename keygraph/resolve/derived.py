@@ -17,7 +17,7 @@ from keygraph.dynamo.items import Item, Value, exact_sum, to_typed
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.errors import CorruptItem, Mistake
 from keygraph.keys.template import Slot
-from keygraph.keys.types import AVERAGE_PARTS, Kind, encode
+from keygraph.keys.types import AVERAGE_PARTS, NUMBERS, WHOLE_NUMBERS, encode
 from keygraph.model.counterparts import Correspondence
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -27,10 +27,6 @@ from keygraph.model.references import EndReference
 from keygraph.names import with_article
 from keygraph.resolve.access import fixed_condition
 from keygraph.resolve.fields import VALUE, kept_name
-
-WHOLE_NUMBERS = frozenset[Kind]({"int", "long"})
-NUMBERS = WHOLE_NUMBERS | frozenset[Kind]({"float", "decimal"})
-
 
 COUNTED = OF_ENDS | {"count", "sum", "average"}
 """What is computed over a list: the kinds of fields that have tallies."""

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 from keygraph.declare.declaration import ListOptions, WalkOptions
 from keygraph.errors import Mistake
+from keygraph.keys.types import NUMBERS, Kind
 from keygraph.model.candidates import candidates
 from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath, with_edges
 from keygraph.model.records import DeclaredWalk, RecordType
 
 MOST_DEPTH = 100
-NUMBERS = frozenset({"int", "long", "float", "decimal"})
-TIMES = frozenset({"datetime", "date"})
+TIMES = frozenset[Kind]({"datetime", "date"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ def _unusable(path: WalkedPath) -> str | None:
 
 
 def _wrong_field(
-    paths: Sequence[WalkedPath], option: str, name: str, kinds: frozenset[str], what: str
+    paths: Sequence[WalkedPath], option: str, name: str, kinds: frozenset[Kind], what: str
 ) -> Iterator[tuple[str, str]]:
     """Yields what is wrong with a field of the last list's items."""
     for ids in (each for each in paths if isinstance(each, ListOfIds)):

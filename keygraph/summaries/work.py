@@ -32,12 +32,12 @@ from keygraph.dynamo.items import (
 )
 from keygraph.dynamo.order import number_bytes
 from keygraph.graph import Graph
-from keygraph.keys.types import encode
+from keygraph.keys.types import NUMBERS, encode
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
-from keygraph.resolve.derived import NUMBERS, Copy, Tally, age_of, combined, is_storable
+from keygraph.resolve.derived import Copy, Tally, age_of, combined, is_storable
 from keygraph.resolve.walks import NodeWalk
 from keygraph.tables.totals import is_listed
 from keygraph.tables.walked_edges import WalkedEdges, WalkSource, far_node
