@@ -19,17 +19,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
+from keygraph.dynamo import items
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
-from keygraph.dynamo.items import (
-    Item,
-    Value,
-    base64_text,
-    from_typed,
-    number,
-    to_typed,
-    typed_item,
-    untyped_item,
-)
+from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.order import number_bytes
 from keygraph.graph import Graph
 from keygraph.keys.types import NUMBERS, encode
@@ -283,7 +275,7 @@ class OfRank(Summary):
         if value is None:
             return _UNRANKED
         try:
-            negated = number(Decimal(str(value)).copy_negate())
+            negated = items.number(Decimal(str(value)).copy_negate())
         except ValueError:
             # An average may be nearer to 0 than any number that DynamoDB holds.
             negated = Decimal(0)
@@ -414,8 +406,10 @@ class Summaries:
 
     def image(self, key: Item, time: int, item: Mapping[str, Any] | None) -> GroupRow:
         """Returns the row of an item as it was after a change, in DynamoDB's typed form; None if it was deleted."""
-        text = orjson.dumps([to_typed(key[each.name]) for each in self.graph.table.keys], default=base64_text)
-        content = b"" if item is None else orjson.dumps(item, default=base64_text)
+        text = orjson.dumps(
+            [items.to_typed(key[each.name]) for each in self.graph.table.keys], default=items.base64_text
+        )
+        content = b"" if item is None else orjson.dumps(item, default=items.base64_text)
         return GroupRow(IMAGES, 0, text.decode(), time.to_bytes(8), content)
 
     def newest(self, rows: Iterable[GroupRow], at: Decimal) -> Iterator[GroupRow]:
@@ -423,7 +417,7 @@ class Summaries:
         for _, changes in groupby(rows, key=lambda row: row.key):
             last = deque(changes, maxlen=1).pop()
             if last.content:
-                yield from self.rows(untyped_item(orjson.loads(last.content)), at)
+                yield from self.rows(items.untyped_item(orjson.loads(last.content)), at)
 
     def _target(self, index: int, summary: Summary, item: Item, before: bytes) -> GroupRow:
         order = summary.order(item) if isinstance(summary, OfRank) else _TARGET
@@ -437,7 +431,7 @@ class Summaries:
         if len(several) > 1:
             names = {*item}
         part = {name: item[name] for name in names if name in item}
-        return orjson.dumps(typed_item(part), default=base64_text)
+        return orjson.dumps(items.typed_item(part), default=items.base64_text)
 
     def combined(self, rows: Iterable[GroupRow]) -> Iterator[GroupRow]:
         """Yields the rows with one for all contributions to a group."""
@@ -465,10 +459,12 @@ class Summaries:
         """Yields what is to be written, and what is ranked by it."""
         part = orjson.loads(before)
         key = orjson.dumps([part[key.name] for key in self.graph.table.keys]).decode()
-        yield GroupRow(WRITES, index, key, b"", orjson.dumps([_typed(value), part], default=base64_text))
+        yield GroupRow(
+            WRITES, index, key, b"", orjson.dumps([_typed(value), part], default=items.base64_text)
+        )
         ranks = self._ranks_of.get(self.summaries[index], ())
         if ranks:
-            item, path = untyped_item(part), self.summaries[index].field.kept_attribute
+            item, path = items.untyped_item(part), self.summaries[index].field.kept_attribute
             put_at_path(item, path, value if is_storable(value) else None)
             for number_, rank in ranks:
                 yield self._target(number_, rank, item, before)
@@ -483,7 +479,7 @@ class Summaries:
     def result(self, row: GroupRow) -> Result:
         """Returns the value in a row of the last stage."""
         value, before = orjson.loads(row.content)
-        return Result(self.summaries[row.summary], _untyped(value), untyped_item(before))
+        return Result(self.summaries[row.summary], _untyped(value), items.untyped_item(before))
 
 
 def _tally(owner: RecordType, declared: Field, path: AccessPath) -> Tally:
@@ -507,7 +503,7 @@ def _typed(value: Value) -> Mapping[str, Any]:
     """Returns the value in DynamoDB's typed form, or a sum that DynamoDB cannot hold in one like it: other items may
     still make it smaller."""
     try:
-        return to_typed(value)
+        return items.to_typed(value)
     except ValueError:
         if isinstance(value, dict):
             return {_BEYOND: {name: str(each) for name, each in value.items()}}
@@ -517,7 +513,7 @@ def _typed(value: Value) -> Mapping[str, Any]:
 def _untyped(typed: Mapping[str, Any]) -> Value:
     beyond = typed.get(_BEYOND)
     if beyond is None:
-        return from_typed(typed)
+        return items.from_typed(typed)
     return (
         {name: Decimal(each) for name, each in beyond.items()}
         if isinstance(beyond, dict)
@@ -526,7 +522,7 @@ def _untyped(typed: Mapping[str, Any]) -> Value:
 
 
 def _dumped(value: Value) -> bytes:
-    return orjson.dumps(_typed(value), default=base64_text)
+    return orjson.dumps(_typed(value), default=items.base64_text)
 
 
 def _loaded(content: bytes) -> Value:

@@ -28,19 +28,11 @@ from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo import store
 from keygraph.dynamo.streams import DescribeStream, EnableStream, LatestPosition, ReadRecords
 from keygraph.dynamo.table import Table
+from keygraph.engines.sqlite import reads
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
 from keygraph.engines.sqlite.changes import latest_position, read_records
 from keygraph.engines.sqlite.files import OpenFiles, check_files
 from keygraph.engines.sqlite.layout import Layout
-from keygraph.engines.sqlite.reads import (
-    Allowance,
-    TooMuch,
-    batch_get,
-    count,
-    query,
-    scan,
-    segment_hash,
-)
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrite, transaction_writes
 from keygraph.engines.sqlite.writes import batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
@@ -49,11 +41,11 @@ from keygraph.turns import BUDGET, ClientsInTurn, operation_client
 _log = logging.getLogger(__name__)
 
 _READERS = 4
-_READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, Allowance], object]] = {
-    store.Query: query,
-    store.Count: count,
-    store.BatchGet: batch_get,
-    store.Scan: scan,
+_READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, reads.Allowance], object]] = {
+    store.Query: reads.query,
+    store.Count: reads.count,
+    store.BatchGet: reads.batch_get,
+    store.Scan: reads.scan,
 }
 _WRITES: dict[type[object], Callable[[sqlite3.Connection, Layout, Any], object]] = {
     store.BatchWrite: batch_write,
@@ -61,7 +53,7 @@ _WRITES: dict[type[object], Callable[[sqlite3.Connection, Layout, Any], object]]
     store.Transaction: transaction,
 }
 _LOCKED_SECONDS = 5.0
-_AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024, decoded=64 * 1024)
+_AT_ONCE = reads.Allowance(items=256, sizes=2048, bytes=256 * 1024, decoded=64 * 1024)
 """About half a millisecond, which is enough for lists of 100 items. What is decoded has 7,000 values in lists and maps at
 most, such as `{"L":[]},`: some milliseconds."""
 _SHORT_SECONDS = 0.001
@@ -224,7 +216,7 @@ class SQLiteStore:
             writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             for _ in range(self._reading.size):
                 reader = self._reading.add(self._connection(self._locked_seconds))
-                reader.create_function("segment_hash", 1, segment_hash, deterministic=True)
+                reader.create_function("segment_hash", 1, reads.segment_hash, deterministic=True)
             self._files = OpenFiles(self._path)
             self._at_once = self._connection(0)
         except (OSError, sqlite3.Error, Unavailable) as error:
@@ -308,7 +300,7 @@ class SQLiteStore:
                 took = perf_counter() - began
                 if took > _SHORT_SECONDS and rounds is not None:
                     rounds.count(took)
-        except TooMuch:
+        except reads.TooMuch:
             return None
         except sqlite3.Error as error:
             # A thread can wait for the lock.
@@ -323,7 +315,7 @@ class SQLiteStore:
             with self._reading.connection() as connection:
                 connection.set_progress_handler(turns.is_over, INSTRUCTIONS)
                 try:
-                    return self._read(connection, request, Allowance.in_turns(turns))
+                    return self._read(connection, request, reads.Allowance.in_turns(turns))
                 finally:
                     connection.set_progress_handler(None, 0)
         except (sqlite3.Error, TimeoutError) as error:
@@ -333,7 +325,7 @@ class SQLiteStore:
             raise _unusable(error) from error
 
     def _read(
-        self, connection: sqlite3.Connection, request: store.Request[object], allowed: Allowance
+        self, connection: sqlite3.Connection, request: store.Request[object], allowed: reads.Allowance
     ) -> object:
         """Returns the answer to a read, which is one transaction."""
         connection.execute("BEGIN")
@@ -346,7 +338,7 @@ class SQLiteStore:
                 connection.execute("COMMIT")
 
     def _answer(
-        self, connection: sqlite3.Connection, request: store.Request[object], allowed: Allowance
+        self, connection: sqlite3.Connection, request: store.Request[object], allowed: reads.Allowance
     ) -> object:
         match request:
             case store.ListTables():

@@ -25,14 +25,8 @@ from keygraph.writing.ends import most_copied_by_move
 from keygraph.writing.marks import SECONDS, is_marked, removal_of_old
 from keygraph.writing.reads import lists_of_ends, most_read_later, needed_by_all
 from keygraph.writing.requests import Change, Done, WriteRequest
+from keygraph.writing.sending import idempotency
 from keygraph.writing.sending.edges import NamingRecord, Search, copied_nodes, named_nodes, searches
-from keygraph.writing.sending.idempotency import (
-    IdempotencyKey,
-    done_before,
-    note_check,
-    note_key,
-    note_step,
-)
 from keygraph.writing.step import TransactionStep
 from keygraph.writing.tallies import adds, counted_types
 
@@ -51,7 +45,10 @@ class Outline:
     """What a write sends before its transaction, as far as its input determines it."""
 
     def __init__(
-        self, context: WriteContext, requests: Sequence[WriteRequest], key: IdempotencyKey | None = None
+        self,
+        context: WriteContext,
+        requests: Sequence[WriteRequest],
+        key: idempotency.IdempotencyKey | None = None,
     ) -> None:
         self._context = context
         self._requests = requests
@@ -60,7 +57,7 @@ class Outline:
         self.keys = needed_by_all(context, requests)
         """The items that are read first. If none must be, the transaction tells if there is a note of the key."""
         if key is not None and (self.keys or self.nodes):
-            self.keys = (*self.keys, note_key(context.graph, key.name))
+            self.keys = (*self.keys, idempotency.note_key(context.graph, key.name))
 
     @property
     def later(self) -> Sequence[int]:
@@ -110,7 +107,7 @@ class TransactionSender:
         context: WriteContext,
         store: Store,
         requests: Sequence[WriteRequest],
-        idempotency_key: IdempotencyKey | None = None,
+        idempotency_key: idempotency.IdempotencyKey | None = None,
         outline: Outline | None = None,
     ) -> None:
         """`outline` is that of these requests, if it is known."""
@@ -122,7 +119,7 @@ class TransactionSender:
         self._store = store
         self._has_sent = False
         self._key = idempotency_key
-        self._note = () if idempotency_key is None else (note_key(graph, idempotency_key.name),)
+        self._note = () if idempotency_key is None else (idempotency.note_key(graph, idempotency_key.name),)
         self._known: tuple[Done, ...] | None = None
         """What was done before under the idempotency key."""
         self._is_note_known = False
@@ -172,7 +169,7 @@ class TransactionSender:
         """
         self._tries = 0
         while self._key is not None and self._known is None and self._has_sent:
-            if self._is_note_known or await self.transact([note_check(self.graph, self._key)]):
+            if self._is_note_known or await self.transact([idempotency.note_check(self.graph, self._key)]):
                 return None
             if self._known is None:
                 await self.pause()
@@ -182,7 +179,7 @@ class TransactionSender:
         """Learns what was done before under the idempotency key. Raises WriteRefused if it was another write."""
         if self._key is not None:
             self._is_note_known = note is not None
-            self._known = done_before(self.graph, self._key, note, self.requests)
+            self._known = idempotency.done_before(self.graph, self._key, note, self.requests)
 
     def read_whole(self) -> None:
         """Makes the next try read changed items: an access rule may use values that only an index's key holds."""
@@ -243,7 +240,7 @@ class TransactionSender:
 
     async def finish(self, steps: Sequence[TransactionStep], done: Sequence[Done]) -> bool:
         """Sends the last steps, with the note of the idempotency key. Returns the same as `transact`."""
-        notes = [note_step(self.graph, self._key, done)] if self._key is not None else []
+        notes = [idempotency.note_step(self.graph, self._key, done)] if self._key is not None else []
         return await self.transact([*steps, *notes])
 
     async def transact(self, steps: Sequence[TransactionStep]) -> bool:
