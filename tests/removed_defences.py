@@ -601,7 +601,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/summaries/exports.py", 'below.is_absolute() or ".." in below.parts or ', ""
     ),
     "test_a_sum_that_no_number_holds_is_left_and_stops_nothing_else": Removal(
-        "keygraph/summaries/work.py", "        return to_typed(value)\n    except ValueError:", "        return to_typed(value)\n    except KeyError:"
+        "keygraph/summaries/work.py", "        return items.to_typed(value)\n    except ValueError:", "        return items.to_typed(value)\n    except KeyError:"
     ),
     "test_an_age_that_cannot_be_read_is_overwritten": Removal(
         "keygraph/dynamo/conditions.py", "        except TypeError:\n            # A list", "        except KeyError:\n            # A list"

@@ -44,12 +44,12 @@ from keygraph.writing.step import TransactionStep, again
 
 def attribute_changes(write: WriteContext, request: Change) -> list[actions.AttributeChange]:
     """Returns what a change does to attributes; each is set or removed once, whatever names are stored in it."""
-    record, where, maker = request.record, request.where, write.maker(request.record)
+    record, maker, at = request.record, write.maker(request.record), write.refusals.at(request.where)
     values, part = {**request.values, **write.kept(record)}, Item()
     set_to = {name: value for name, value in values.items() if value is not None}
-    maker.place(part, set_to, where, write.refusals)
+    maker.place(part, set_to, at)
     given = {name for name, value in request.values.items() if value is not None}
-    maker.check_texts(part, given, where, write.refusals)
+    maker.check_texts(part, given, at)
     own: dict[Path, actions.AttributeChange] = {}
     for name, value in values.items():
         paths = maker.shared.paths[name]
@@ -61,7 +61,7 @@ def attribute_changes(write: WriteContext, request: Change) -> list[actions.Attr
             own[path] = actions.Remove(path) if stored is None else SetTo(path, stored)
     changes = [*own.values()]
     for name, value in request.added.items():
-        added: Any = maker.encoded(name, value, place_of(request, name), write.refusals)
+        added: Any = maker.encoded(name, value, write.refusals.at(place_of(request, name)))
         path = record.fields[name].attribute
         match record.fields[name].type.kind:
             case "set":
@@ -71,7 +71,7 @@ def attribute_changes(write: WriteContext, request: Change) -> list[actions.Attr
             case _:
                 changes += [] if added is None else [AddNumber(path, added)]
     for name, value in request.taken.items():
-        members: Any = maker.encoded(name, value, place_of(request, name), write.refusals)
+        members: Any = maker.encoded(name, value, write.refusals.at(place_of(request, name)))
         changes += [RemoveMembers(record.fields[name].attribute, members)] if members else []
     version = record.version
     return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
@@ -81,16 +81,16 @@ def _refuse_removal(
     write: WriteContext, request: Change, name: str, removed: Sequence[Path], part: Item
 ) -> None:
     """Refuses the removal of a field or an end that is required, or whose attributes are needed or given."""
-    record, maker, where = request.record, write.maker(request.record), request.where
+    record, maker, at = request.record, write.maker(request.record), write.refusals.at(request.where)
     if not maker.is_optional(name):
-        maker.refuse(name, where, write.refusals, f" of {record.name} cannot be removed.")
+        maker.refuse(name, at, f" of {record.name} cannot be removed.")
     elif not removed:
         problem = f" of {record.name} cannot be removed: its attributes also store "
         others = [FieldName(other) for other in maker.shared.others_at(name)]
         joined = [part for other in others for part in (", ", other)][1:]
-        maker.refuse(name, where, write.refusals, problem, *joined, ".")
+        maker.refuse(name, at, problem, *joined, ".")
     elif any(at_path(part, path) is not None for path in removed):
-        maker.refuse_other(name, where, write.refusals)
+        maker.refuse_other(name, at)
 
 
 def _shared_after(write: WriteContext, request: Change | Move, item: Item) -> Item:
@@ -164,7 +164,7 @@ def _following_ends(
     """Yields the ends among these that follow from other values of a request, with the node's identity."""
     record, maker = request.record, write.maker(request.record)
     if isinstance(request, NewRequest):
-        item = maker.attributes(request.values, request.where, Refusals())
+        item = maker.attributes(request.values, Refusals().at(request.where))
         for end in ends:
             identity = record.readable_end(item, end)
             if identity is not None:

@@ -92,6 +92,16 @@ class Refusals:
         if self.found:
             raise WriteRefused(self.found)
 
+    def at(self, where: InputPath) -> RefusalsAt:
+        return RefusalsAt(where, self)
+
+
+class RefusalsAt(NamedTuple):
+    """The place in the input that a write's new problems concern."""
+
+    where: InputPath
+    all: Refusals
+
 
 class ItemMaker:
     """Makes the items of one record type."""
@@ -155,19 +165,19 @@ class ItemMaker:
 
     # --- Attributes -------------------------------------------------------------------------------------
 
-    def attributes(self, values: Mapping[str, Any], where: InputPath, refusals: Refusals) -> Item:
+    def attributes(self, values: Mapping[str, Any], at: RefusalsAt) -> Item:
         """Returns the attributes of a whole record, with defaults for missing values."""
         item: Item = {}
         given = {**self._defaults, **values} if self._defaults else values
         there = {name: given[name] for name in self._input_names if given.get(name) is not None}
-        self.place(item, there, where, refusals)
+        self.place(item, there, at)
         for field in self.counted:
             if not field.is_kept_later:
                 put_at_path(item, field.kept_attribute, as_stored(field, combined(field, ()), {}))
         for name in self._required:
             # Fields stored in one attribute need only one value.
             if name not in there and all(at_path(item, path) is None for path in self._paths[name]):
-                self.refuse(name, where, refusals, f" of {self.record.name} is missing.")
+                self.refuse(name, at, f" of {self.record.name} is missing.")
         # Another value of a field that is stored there is refused by its rule.
         for name, value in self._type.items():
             item.setdefault(name, value)
@@ -191,7 +201,7 @@ class ItemMaker:
         """Returns the attributes of fields and ends."""
         return [*dict.fromkeys(path for name in names for path in self._paths[name])]
 
-    def place(self, item: Item, values: Mapping[str, Any], where: InputPath, refusals: Refusals) -> None:
+    def place(self, item: Item, values: Mapping[str, Any], at: RefusalsAt) -> None:
         """Puts the values of fields into their attributes, and the key fields of the nodes at ends into theirs."""
         for name, value in values.items():
             try:
@@ -200,43 +210,40 @@ class ItemMaker:
                     if is_own and stored is not None:
                         item[path[0]] = stored
                     elif stored is not None:
-                        self._put(item, path, stored, name, where, refusals)
+                        self._put(item, path, stored, name, at)
             except _UNFIT as error:
-                self.refuse(name, where, refusals, f" cannot be stored: it is {error}.")
+                self.refuse(name, at, f" cannot be stored: it is {error}.")
 
-    def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
+    def encoded(self, name: str, value: Any, at: RefusalsAt) -> Value:
         """Returns the value of a field as it is stored; None if it cannot be stored."""
         try:
             return self._encoders[name](value)
         except _UNFIT as error:
-            self.refuse(name, where, refusals, f" cannot be stored: it is {error}.")
+            self.refuse(name, at, f" cannot be stored: it is {error}.")
             return None
 
-    def refuse(self, name: str, where: InputPath, refusals: Refusals, *problem: str) -> None:
+    def refuse(self, name: str, at: RefusalsAt, *problem: str) -> None:
         """Refuses the value of a field or end, at its place in the input. `problem` follows its name."""
         field_name = self.input_name(name)
-        refusals.add((*where, field_name), field_name, *problem)
+        at.all.add((*at.where, field_name), field_name, *problem)
 
-    def _put(
-        self, item: Item, path: Path, value: Value, name: str, where: InputPath, refusals: Refusals
-    ) -> None:
+    def _put(self, item: Item, path: Path, value: Value, name: str, at: RefusalsAt) -> None:
         """Puts a value where another field may have put one."""
         there = at_path(item, path)
         if there is not None and there != value:
-            self.refuse_other(name, where, refusals)
+            self.refuse_other(name, at)
         put_at_path(item, path, value)
 
-    def refuse_other(self, name: str, where: InputPath, refusals: Refusals) -> None:
+    def refuse_other(self, name: str, at: RefusalsAt) -> None:
         """Refuses the value of a field or end that is stored in one attribute with another value."""
-        self.refuse(name, where, refusals, " differs from another value that is stored in the same attribute")
+        self.refuse(name, at, " differs from another value that is stored in the same attribute")
 
     # --- Keys -------------------------------------------------------------------------------------------
 
     def with_keys(
         self,
         item: Item,
-        where: InputPath,
-        refusals: Refusals,
+        at: RefusalsAt,
         given: Mapping[str, Any] = _NOTHING,
         replaced: Replaced | None = None,
     ) -> tuple[Item, Texts]:
@@ -245,14 +252,14 @@ class ItemMaker:
         `given` are values that the item was made from; they are not read from it again. What only index keys of a
         replaced item hold stays in them.
         """
-        texts = self._texts(item, given, where, refusals, replaced)
-        if replaced is None or refusals.found:
-            return self.with_rendered(item, texts, where, refusals)
+        texts = self._texts(item, given, at, replaced)
+        if replaced is None or at.all.found:
+            return self.with_rendered(item, texts, at)
         held = self._held_in_indexes(replaced)
         texts |= {name: text for name, text in held.items() if texts.get(name) is None}
         others = self.own_keys - self.record.key_attributes
         kept = {name: replaced.item[name] for name in others & replaced.item.keys()}
-        return self.with_rendered(item | kept, texts, where, refusals, replaced)
+        return self.with_rendered(item | kept, texts, at, replaced)
 
     def _held_in_indexes(self, replaced: Replaced) -> dict[str, str]:
         """Returns the texts of slots, except changing ones, in the index keys of a stored item."""
@@ -266,17 +273,12 @@ class ItemMaker:
         return found
 
     def with_rendered(
-        self,
-        item: Item,
-        texts: Mapping[str, str | None],
-        where: InputPath,
-        refusals: Refusals,
-        replaced: Replaced | None = None,
+        self, item: Item, texts: Mapping[str, str | None], at: RefusalsAt, replaced: Replaced | None = None
     ) -> tuple[Item, Texts]:
         """Returns the item with the keys that these texts give, by slot, and the texts that identify it."""
         identity = tuple([texts.get(name) or "" for name in self._identity])
         made = item.copy()
-        if refusals.found:
+        if at.all.found:
             # Values missing here would be reported a second time.
             return made, identity
         has_absent = "" in texts.values()
@@ -288,28 +290,23 @@ class ItemMaker:
                 own = {**own, **keys.shard_of(identity)}
             rendered = [render(own) for _, render, _ in parts]
             if is_index and not all(rendered):
-                made |= self._halves(keys, own, where, refusals, replaced)
+                made |= self._halves(keys, own, at, replaced)
                 continue
             for number, (name, _, most) in enumerate(parts):
                 text = rendered[number]
                 if text and len(text) <= most and text.isascii():
                     made[name] = text
                 else:
-                    made |= self._key_attribute(keys, number, text, own, where, refusals)
-            if not is_index and self._may_collide and not refusals.found:
+                    made |= self._key_attribute(keys, number, text, own, at)
+            if not is_index and self._may_collide and not at.all.found:
                 try:
                     self._graph.refuse_collisions(self.record, own, [text or "" for text in rendered])
                 except BadUserInput as error:
-                    refusals.take(where, error)
+                    at.all.take(at.where, error)
         return self._without_keyed(made) if self._in_key else made, identity
 
     def _halves(
-        self,
-        keys: Keys,
-        texts: Mapping[str, str | None],
-        where: InputPath,
-        refusals: Refusals,
-        replaced: Replaced | None,
+        self, keys: Keys, texts: Mapping[str, str | None], at: RefusalsAt, replaced: Replaced | None
     ) -> Item:
         """Returns the keys of an index that the item has although fields do not make both: stored ones that do not
         change, and those beside one, or with a value that nothing else holds.
@@ -336,7 +333,7 @@ class ItemMaker:
                 unmatched = f"{key.name} of the item does not match {template}, and {names} is unknown."
                 if any(restricted_name(self.record, slot.path[0]) for slot in unknown):
                     unmatched = _UNFIT_KEYS
-                self.refuse(changing[0].path[0], where, refusals, problem, unmatched)
+                self.refuse(changing[0].path[0], at, problem, unmatched)
         if not found:
             made = {
                 number: text
@@ -344,7 +341,7 @@ class ItemMaker:
                 if any(self._is_held(slot, replaced) for slot in keys.templates[number].slots)
             }
         for number, text in made.items():
-            found |= self._key_attribute(keys, number, text, texts, where, refusals)
+            found |= self._key_attribute(keys, number, text, texts, at)
         return found
 
     def _is_held(self, slot: Slot, replaced: Replaced | None) -> bool:
@@ -392,13 +389,7 @@ class ItemMaker:
         return [(key.name, each.render, most if key.type == "S" else 0) for (key, each), most in pairs]
 
     def _key_attribute(
-        self,
-        keys: Keys,
-        number: int,
-        text: str | None,
-        texts: Mapping[str, str | None],
-        where: InputPath,
-        refusals: Refusals,
+        self, keys: Keys, number: int, text: str | None, texts: Mapping[str, str | None], at: RefusalsAt
     ) -> Item:
         """Returns the attribute of the partition key (0) or the sort key (1) after checking its text."""
         try:
@@ -406,7 +397,7 @@ class ItemMaker:
         except BadUserInput as error:
             slots = keys.templates[number].slots
             names = [self.input_name(slot.path[0]) for slot in slots if not slot.is_shard]
-            refusals.take((*where, *names[:1]), error)
+            at.all.take((*at.where, *names[:1]), error)
         attribute = keys.attributes[number]
         return {attribute.name: attribute.value(text or "")}
 
@@ -419,18 +410,13 @@ class ItemMaker:
         return texts
 
     def _texts(
-        self,
-        item: Item,
-        given: Mapping[str, Any],
-        where: InputPath,
-        refusals: Refusals,
-        replaced: Replaced | None,
+        self, item: Item, given: Mapping[str, Any], at: RefusalsAt, replaced: Replaced | None
     ) -> dict[str, str | None]:
         """Returns the texts, by slot, that the attributes of an item give to its keys; no shards. An empty text that
         was already stored is an absent part."""
         texts: dict[str, str | None] = {}
         for slot, text_of_end, read in self._readers:
-            if refusals.found and slot.computed:
+            if at.all.found and slot.computed:
                 continue  # what it needs may be missing
             try:
                 identity = None if text_of_end is None else given.get(slot.path[0])
@@ -446,9 +432,9 @@ class ItemMaker:
                 if replaced is not None and self._lacks_number(slot, item):
                     continue
                 if is_stored and restricted_name(self.record, name):
-                    refusals.add(where, f"{self.record.name}: {_UNFIT_KEYS}", code=error.code)
+                    at.all.add(at.where, f"{self.record.name}: {_UNFIT_KEYS}", code=error.code)
                 else:
-                    refusals.take((*where, self.input_name(name)), error)
+                    at.all.take((*at.where, self.input_name(name)), error)
         return texts
 
     def _lacks_number(self, slot: Slot, item: Item) -> bool:
@@ -491,14 +477,14 @@ class ItemMaker:
 
         return of_field
 
-    def check_texts(self, item: Item, names: Iterable[str], where: InputPath, refusals: Refusals) -> None:
+    def check_texts(self, item: Item, names: Iterable[str], at: RefusalsAt) -> None:
         """Refuses values of these fields, in the attributes of an item, that no key can have."""
         for slot, _, read in self._readers:
             if slot.path[0] in names and slot.path[0] in self.record.fields:
                 try:
                     read(item)
                 except KeygraphError as error:
-                    refusals.take((*where, self.input_name(slot.path[0])), error)
+                    at.all.take((*at.where, self.input_name(slot.path[0])), error)
 
     # --- Sizes ------------------------------------------------------------------------------------------
 

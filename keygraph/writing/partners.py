@@ -68,7 +68,7 @@ def other(write: WriteContext, record: RecordType, item: Item, where: InputPath)
     if found is None:
         return None
     maker = write.maker(found.record)
-    made, _ = maker.with_rendered(found.attributes, found.texts, where, write.refusals)
+    made, _ = maker.with_rendered(found.attributes, found.texts, write.refusals.at(where))
     return None if write.refusals.found else made
 
 
@@ -104,7 +104,7 @@ def described(write: WriteContext, record: RecordType, item: Item) -> Item | Non
     made: Item = write.graph.table.attributes_of(key)
     ends = {theirs: record.end_identity(item, record.ends[own]) for theirs, own in pair.ends.items()}
     known = {name: identity for name, identity in ends.items() if identity is not None}
-    write.maker(pair.other).place(made, known, (), write.separate().refusals)
+    write.maker(pair.other).place(made, known, write.separate().refusals.at(()))
     return made
 
 
@@ -122,5 +122,5 @@ def changed(write: WriteContext, record: RecordType, there: Item, after: Item, w
     shared = {path[0] for path in maker.paths(partner.shared)}
     kept = {name: value for name, value in maker.without_own_keys(there).items() if name not in shared}
     new = kept | maker.without_own_keys(after)
-    made, _ = maker.with_keys(new, where, write.refusals, replaced=Replaced(there, partner.shared))
+    made, _ = maker.with_keys(new, write.refusals.at(where), replaced=Replaced(there, partner.shared))
     return made

@@ -249,7 +249,7 @@ def _states(write: WriteContext, request: WriteRequest) -> Iterator[tuple[Record
             yield record, change.identity, after
     elif there is not None and isinstance(change, Move):
         attributes = after_changes(maker.without_own_keys(there), changes_of_move(separate, change))
-        made, new = maker.with_keys(attributes, change.to, separate.refusals)
+        made, new = maker.with_keys(attributes, separate.refusals.at(change.to))
         if not separate.refusals.found:
             yield record, new, made
     for _, members, own in ends.given_nodes(write, request):

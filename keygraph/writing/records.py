@@ -47,11 +47,12 @@ from keygraph.writing.step import TransactionStep, again
 def new_item(write: WriteContext, request: NewRequest) -> tuple[Item, Texts] | tuple[None, None]:
     """Returns the item and identity that the values give; None if they give none, which the steps report."""
     write, record = write.separate(), request.record
+    maker, at = write.maker(record), write.refusals.at(request.where)
     given = request.values_of_new if isinstance(request, Upsert) else request.values
     values = {**given, **write.kept(record, is_new=True)}
-    item = write.maker(record).attributes(values, request.where, write.refusals)
+    item = maker.attributes(values, at)
     write.refusals.found.clear()
-    item, identity = write.maker(record).with_keys(item, request.where, write.refusals, values)
+    item, identity = maker.with_keys(item, at, values)
     return (None, None) if write.refusals.found else (item, identity)
 
 
@@ -63,12 +64,12 @@ def written(write: WriteContext, request: Create | Put) -> Made:
     there = None if known is None else write.found(record, known, where)
     kept = write.kept(record, is_new=True, before=there)
     values = {**request.values, **kept} if kept else request.values
-    attributes = maker.attributes(values, where, refusals)
+    attributes = maker.attributes(values, refusals.at(where))
     for path in [field.kept_attribute for field in maker.counted]:
         value = at_path(there or {}, path)
         if value is not None:
             put_at_path(attributes, path, cast(Value, value))
-    item, identity = maker.with_keys(attributes, where, refusals, values)
+    item, identity = maker.with_keys(attributes, refusals.at(where), values)
     size = maker.check(item, values, request, refusals)
     rules.check(write, record, item, where)
     if refusals.found:
@@ -220,7 +221,7 @@ def changed(write: WriteContext, request: Change, *, is_upsert: bool = False) ->
     if old is not None and (following or partner):
         attributes = actions.changed(maker.without_own_keys(old), changes)
         replaced = Replaced(old, frozenset(write.changed_names(request)))
-        new, identity = maker.with_keys(attributes, where, refusals, replaced=replaced)
+        new, identity = maker.with_keys(attributes, refusals.at(where), replaced=replaced)
         if identity != request.identity:
             # A method would write another key.
             _refuse_key(write, request, request.names & write.names_in_key(record))
@@ -275,7 +276,7 @@ def _refuse_key(write: WriteContext, request: Change, names: Iterable[str]) -> N
     fix = f" Use move{record.name}." if "move" in record.writes else ""
     problem = f" is part of the key of {record.name} and cannot be changed.{fix}"
     for name in sorted(names):
-        write.maker(record).refuse(name, place_of(request, name), write.refusals, problem)
+        write.maker(record).refuse(name, write.refusals.at(place_of(request, name)), problem)
 
 
 def _refuse_unfit(
@@ -346,7 +347,7 @@ def _without_key(
         if (text_of(item) or "") != request.identity[number]:
             given = (*request.values, *request.added)
             name = next(name for name in given if path in maker.shared.paths[name])
-            maker.refuse_other(name, place_of(request, name), write.refusals)
+            maker.refuse_other(name, write.refusals.at(place_of(request, name)))
     return [change for change in changes if change.path not in maker.shared.paths_in_key]
 
 
@@ -489,7 +490,7 @@ def moved(write: WriteContext, request: Move) -> Made:
         return [], Done(record, request.identity, None)
     attributes = after_changes(maker.without_own_keys(old), changes)
     replaced = Replaced(old, frozenset(write.changed_names(request)))
-    made, identity = maker.with_keys(attributes, request.to, refusals, replaced=replaced)
+    made, identity = maker.with_keys(attributes, refusals.at(request.to), replaced=replaced)
     if refusals.found:
         return [], Done(record, identity, None)
     rules.check(write, record, made, request.to)
@@ -522,7 +523,7 @@ def _described_move(write: WriteContext, request: Move, changes: Sequence[action
         texts = maker.texts_after(request.identity, attributes, write.changed_names(request))
     except KeygraphError:
         return [], done  # only a read determines the new key
-    new, identity = maker.with_rendered(attributes, texts, request.to, write.refusals)
+    new, identity = maker.with_rendered(attributes, texts, write.refusals.at(request.to))
     if write.refusals.found:
         return [], done
     known = {*(change.path[0] for change in given), *(each.name for each in graph.table.key_attributes())}
@@ -549,7 +550,7 @@ def changes_of_move(write: WriteContext, request: Move) -> list[actions.Attribut
     record = request.record
     for name in sorted({*rules.names_given(request)} - write.names_in_key(record)):
         problem = f" is no part of the key of {record.name}."
-        write.maker(record).refuse(name, request.to, write.refusals, problem)
+        write.maker(record).refuse(name, write.refusals.at(request.to), problem)
     return ends.attribute_changes(write, request.as_change)
 
 

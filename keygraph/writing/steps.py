@@ -236,8 +236,8 @@ def value_problems(write: WriteContext, request: WriteRequest) -> list[Refusal]:
     values = {**given, **write.kept(record, is_new=True)}
     unknown = {name for name, value in values.items() if value == ()}
     values = {name: value for name, value in values.items() if name not in unknown}
-    item = maker.attributes(values, where, refusals)
-    item, _ = maker.with_keys(item, where, refusals, values)
+    item = maker.attributes(values, refusals.at(where))
+    item, _ = maker.with_keys(item, refusals.at(where), values)
     rules.check(write, record, item, where)
     left_out = {(*where, maker.input_name(name)) for name in unknown}
     return [each for each in refusals.found if each.path not in left_out]

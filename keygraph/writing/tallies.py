@@ -289,7 +289,7 @@ def with_rendered_keys(write: WriteContext, step: TransactionStep) -> Transactio
     names = frozenset(field.name for field in changing)
     attributes = changed(maker.without_own_keys(before), changes)
     unfit = Refusals()
-    new, _ = maker.with_keys(attributes, (), unfit, replaced=Replaced(before, names))
+    new, _ = maker.with_keys(attributes, unfit.at(()), replaced=Replaced(before, names))
     if unfit.found:
         # The viewer need not be able to see the node.
         problem = f"A key of the {record.name} that this adds to cannot hold what it would have then."

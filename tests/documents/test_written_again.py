@@ -33,7 +33,7 @@ def _made(graph: Graph, record: RecordType, item: Item) -> Item:
     values = {field.name: record.reader(field)(item) for field in record.fields.values()}
     values |= {end.name: record.end_identity(item, end) for end in record.ends.values()}
     refusals = Refusals()
-    maker = ItemMaker(graph, record)
-    made, _ = maker.with_keys(maker.attributes(values, (), refusals), (), refusals)
+    maker, at = ItemMaker(graph, record), refusals.at(())
+    made, _ = maker.with_keys(maker.attributes(values, at), at)
     refusals.stop()
     return made
