@@ -69,11 +69,14 @@ Context: TypeAlias = Annotated[Any, "the context of the operation"]
 """The annotation of a method's parameter that gets `info.context`: `def mine(self, context: Context)`."""
 
 
+Meaning: TypeAlias = declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions
+
+
 @dataclass(frozen=True, slots=True)
 class Specifier:
     """What is assigned to a field, in the metadata of a field of a dataclass."""
 
-    meaning: declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions
+    meaning: Meaning
     default: Any
     notes: declaration.Notes = declaration.NO_NOTES
 
@@ -149,9 +152,7 @@ class ListKeywords(FieldOptions, total=False):
 
 
 def _field(
-    make: Callable[
-        [Sequence[AccessRule]], declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions
-    ],
+    meaning: Meaning,
     default: Any = None,
     /,
     *,
@@ -162,7 +163,8 @@ def _field(
 ) -> Any:
     if unknown:
         raise TypeError(f"a field has no option {' or '.join(unknown)}")
-    return Specifier(make(access), default, declaration.Notes(deprecated, shareable)).as_field()
+    notes = declaration.Notes(deprecated, shareable)
+    return Specifier(replace(meaning, access=access), default, notes).as_field()
 
 
 class KeptOptions(FieldOptions, total=False):
@@ -192,8 +194,7 @@ def _kept(
 ) -> Any:
     if shards and stored.kept not in ("count", "sum", "average"):
         raise TypeError("a field has no option shards")
-    meaning = dataclasses.replace(stored, kept_where=where, keeper=kept, shards=shards)
-    return _field(lambda access: dataclasses.replace(meaning, access=access), **options)
+    return _field(replace(stored, kept_where=where, keeper=kept, shards=shards), **options)
 
 
 def created(
@@ -333,11 +334,7 @@ def ttl(attribute: str | None = None, *, default: Any = MISSING, **options: Unpa
     does not expire.
     """
     path = () if attribute is None else (attribute,)
-    return _field(
-        lambda access: declaration.StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access),
-        default,
-        **options,
-    )
+    return _field(declaration.StoredAs(path, {}, Epoch("s"), is_expiry=True), default, **options)
 
 
 _ANY_INDEX: Any = object()
@@ -358,11 +355,8 @@ def many(
     `access` says who may read the list, by conditions on this node. `of`, only for `Graph(lists={…})`, is the type to
     list, or several: `many(Post | Photo, index=gsi1)`."""
     is_any, needs = index is _ANY_INDEX, options.pop("needs", None)
-
-    def made(access: Sequence[AccessRule]) -> declaration.ListOptions:
-        return declaration.ListOptions(at, None if is_any else index, is_any, access, of, needs)
-
-    return _field(made, **options)
+    meaning = declaration.ListOptions(at, None if is_any else index, is_any, of=of, needs=needs)
+    return _field(meaning, **options)
 
 
 def one(
@@ -395,8 +389,7 @@ def _walk(
     keep: int = 20,
     **options: Unpack[FieldOptions],
 ) -> Any:
-    meaning = replace(walk, keeper=kept, keep=keep)
-    return _field(lambda access: replace(meaning, access=access), **options)
+    return _field(replace(walk, keeper=kept, keep=keep), **options)
 
 
 def reach(
@@ -533,7 +526,7 @@ def _decorator(
 
 
 def _declare(cls: _Class, declared: declaration.Declaration, frame: FrameType) -> _Class:
-    own: dict[str, declaration.StoredAs | declaration.ListOptions | declaration.WalkOptions] = {}
+    own: dict[str, Meaning] = {}
     notes: dict[str, declaration.Notes] = {}
     for name, annotation in inspect.get_annotations(cls).items():
         given = cls.__dict__.get(name, MISSING)
