@@ -76,16 +76,10 @@ def _has_value(path: conditions.Path, terms: list[_Term]) -> bool:
         [each.value] for is_positive, each in terms if isinstance(each, conditions.Ne) and not is_positive
     ]
     if listed:
-        return any(_are_met(_item(path, value), terms) for value in listed[0])
+        return any(_are_met(conditions.item_with(path, value), terms) for value in listed[0])
     if any(isinstance(each, conditions.Exists) and not is_positive for is_positive, each in terms):
         return False  # it must be missing, and that is not enough
     return not _is_crossed(required)
-
-
-def _item(path: conditions.Path, value: Any) -> Item:
-    item: Item = {}
-    conditions.put_at_path(item, path, value)
-    return item
 
 
 def _are_met(item: Item, terms: Iterable[_Term]) -> bool:

@@ -142,6 +142,13 @@ def put_at_path(item: dict[str, Value], path: Path, value: Value) -> None:
     item[name] = below
 
 
+def item_with(path: Path, value: Value) -> dict[str, Value]:
+    """Returns an item that has only this value."""
+    item: dict[str, Value] = {}
+    put_at_path(item, path, value)
+    return item
+
+
 def with_comparisons(condition: Condition, replaced: Callable[[Comparison], Condition]) -> Condition:
     """Returns the condition with each of its comparisons replaced."""
     match condition:

@@ -25,10 +25,10 @@ from keygraph.dynamo.conditions import (
     Or,
     Path,
     holds,
-    put_at_path,
+    item_with,
     with_comparisons,
 )
-from keygraph.dynamo.items import Item, Value, exact_sum
+from keygraph.dynamo.items import Value, exact_sum
 
 ALWAYS: Condition = And(())
 NEVER: Condition = Or(())
@@ -92,9 +92,7 @@ def _untold(condition: Comparison) -> ValueError:
 
 
 def _holds_of(condition: Condition, path: Path, value: Value) -> bool:
-    item: Item = {}
-    put_at_path(item, path, value)
-    return holds(condition, item)
+    return holds(condition, item_with(path, value))
 
 
 def _shifted(condition: Comparison, amount: Decimal) -> Condition:

@@ -26,11 +26,11 @@ from keygraph.dynamo.conditions import (
     Path,
     conjunction,
     holds,
-    put_at_path,
+    item_with,
     with_comparisons,
 )
 from keygraph.dynamo.foreseen import ALWAYS, NEVER
-from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.items import Value
 from keygraph.dynamo.limits import IN_VALUES
 from keygraph.keys.types import FieldType, decode, encode, first_text, in_utc, stored_forms
 from keygraph.keys.union import WholeKey
@@ -250,9 +250,7 @@ def with_default(condition: Condition, type_: FieldType, path: Path, default: ob
     """
     if default is None or default is MISSING:
         return condition
-    item: Item = {}
-    put_at_path(item, path, encode(type_, default))
-    is_met = holds(condition, item)
+    is_met = holds(condition, item_with(path, encode(type_, default)))
     if _is_of_presence(condition):
         return ALWAYS if is_met else NEVER
     if holds(condition, {}) == is_met:
@@ -262,10 +260,8 @@ def with_default(condition: Condition, type_: FieldType, path: Path, default: ob
 
 def with_empty_text(condition: Condition, path: Path) -> Condition:
     """Returns the condition on one attribute with an empty text as a missing value."""
-    item: Item = {}
-    put_at_path(item, path, "")
     is_met = holds(condition, {})
-    if holds(condition, item) == is_met:
+    if holds(condition, item_with(path, "")) == is_met:
         return condition
     return Or((Eq(path, ""), condition)) if is_met else And((Ne(path, ""), condition))
 

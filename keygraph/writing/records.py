@@ -56,6 +56,11 @@ def new_item(write: WriteContext, request: NewRequest) -> tuple[Item, Texts] | t
     return (None, None) if write.refusals.found else (item, identity)
 
 
+def identity_of(write: WriteContext, request: WriteRequest) -> Texts | None:
+    """Returns the identity of a request's record; None if its values give none."""
+    return new_item(write, request)[1] if isinstance(request, NewRequest) else request.identity
+
+
 def written(write: WriteContext, request: Create | Put) -> Made:
     """Returns the steps of a new record, which may replace a stored one."""
     record, where, refusals = request.record, request.where, write.refusals

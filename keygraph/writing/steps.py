@@ -17,7 +17,6 @@ from keygraph.dynamo.limits import TRANSACTION_ACTIONS
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, InputPath, Refusal
 from keygraph.model.permissions import names_by_order
-from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
 from keygraph.writing import ends, records, rules
@@ -85,11 +84,7 @@ def _unspread_nodes(write: WriteContext, requests: Iterable[WriteRequest]) -> It
     """Yields the keys of nodes that requests create, delete or move: none of their shards stands for them."""
     for request in requests:
         if request.record.shard_count and not isinstance(request, Change):
-            identity: Texts | None
-            if isinstance(request, NewRequest):
-                identity = records.new_item(write, request)[1]
-            else:
-                identity = request.identity
+            identity = records.identity_of(write, request)
             yield from () if identity is None else write.graph.table_keys(request.record, identity)
 
 

@@ -152,12 +152,7 @@ class _Describing:
                     operation = "GetItem" if len(keys) == 1 else "BatchGetItem"
                     yield DescribedRequest(operation, None, "; ".join(map(self._key, keys)))
             if reads.other_read_later(self._context, request) is not None:
-                if isinstance(request, NewRequest):
-                    identity = records.new_item(self._context, request)[1] or ("",) * len(
-                        request.record.identity
-                    )
-                else:
-                    identity = request.identity
+                identity = records.identity_of(self._context, request) or ("",) * len(request.record.identity)
                 item = self._context.in_key(request.record, identity)
                 other = partners.described(self._context, request.record, item)
                 if other is not None:
@@ -171,7 +166,7 @@ class _Describing:
             yield described_requests(self._graph, pieces, len(partitions))
 
     def _as_change(self, request: WriteRequest) -> WriteRequest:
-        identity = records.new_item(self._context, request)[1] if isinstance(request, Upsert) else None
+        identity = records.identity_of(self._context, request)
         return request.as_change(identity) if isinstance(request, Upsert) and identity else request
 
     def _transaction(self, case: str, requests: Sequence[WriteRequest]) -> tuple[DescribedTransaction, Texts]:

@@ -20,7 +20,7 @@ from keygraph.lists.reading import requests_of_all
 from keygraph.model.references import EndReference
 from keygraph.resolve.derived import Follower
 from keygraph.writing.context import WriteContext
-from keygraph.writing.records import new_item
+from keygraph.writing.records import identity_of
 from keygraph.writing.requests import Change, Delete, Move, OnEdges, Upsert, WriteRequest
 from keygraph.writing.step import TransactionStep
 
@@ -70,7 +70,7 @@ def copied_nodes(write: WriteContext, requests: Iterable[WriteRequest]) -> list[
     found = list[Change]()
     for request in requests:
         if request.record.name in write.graph.followers and isinstance(request, Change | Upsert):
-            identity = request.identity if isinstance(request, Change) else new_item(write, request)[1]
+            identity = identity_of(write, request)
             change = request if isinstance(request, Change) else request.as_change(identity or ())
             if identity is not None and followers(write, change):
                 found.append(change)
