@@ -54,6 +54,9 @@ LONG_FOLDERS = [Path(__file__).parent / name for name in ("clients", "packaging"
 on_exact_engines = pytest.mark.parametrize("engine", ["sqlite", LOCAL])
 """Those that have DynamoDB's sizes and prices: moto's differences are named in test_engines_agree."""
 
+NUMBERS = itertools.count()
+"""Of the folders of tests."""
+
 MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 """Gives an open store with a new, empty table. What was made last under a name is the one that is there."""
 
@@ -190,9 +193,16 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder of the test's own. pytest's looks through those of all tests before for the next number."""
+    return tmp_path_factory.mktemp(f"test-{next(NUMBERS)}", numbered=False)
+
+
 @pytest.fixture(autouse=True)
-def no_settings_of_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_settings_of_aws(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keeps the credentials and settings of whoever runs the tests out of them."""
+    nowhere = tmp_path_factory.getbasetemp()
     for name in (
         "AWS_PROFILE",
         "AWS_REGION",
@@ -201,8 +211,8 @@ def no_settings_of_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "AWS_SECRET_ACCESS_KEY",
     ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-credentials"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(nowhere / "no-credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(nowhere / "no-config"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
