@@ -15,10 +15,10 @@ LOWEST := build/lowest
 LOWEST_TESTS := $(addprefix tests/,$(addsuffix .py,documents/test_ecommerce keygraph/test_direct keygraph/test_fan_out resolvers/test_schema \
 	server/test_auth server/test_app server/test_connections server/test_metrics))
 
-# The first interpreter that is new enough and can create a venv. Only searched when a venv has to be created.
+# The first interpreter that is new enough and can create a venv. Searched once, and only when a venv has to be created.
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
-PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
-	$$python -c '$(USABLE)' >/dev/null 2>&1 && { echo $$python; break; }; done)
+PYTHON ?= $(eval PYTHON := $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+	$$python -c '$(USABLE)' >/dev/null 2>&1 && { echo $$python; break; }; done))$(PYTHON)
 
 # Arguments that are passed on: `make run ARGS="--port 9000"`, `make test PYTEST_ARGS="-k cursor"`.
 ARGS ?=

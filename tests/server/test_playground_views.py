@@ -55,12 +55,12 @@ def click(page: Page, selector: str, text: str = "") -> None:
     page.evaluate(f"{found}.click()")
 
 
-def choose(page: Page, label: str, option: str) -> None:
-    """Choose an option of a list, as React hears it."""
-    field = f"[...document.querySelectorAll('label')].find((each) => each.innerText.startsWith({label!r})).querySelector('select')"
+def choose(page: Page, label: str, value: str) -> None:
+    """Choose an option of a list, or write into a field, as React hears it."""
+    field = f"[...document.querySelectorAll('label')].find((each) => each.innerText.startsWith({label!r})).querySelector('select, input')"
     page.evaluate(
-        f"(() => {{ const field = {field}; const setter = Object.getOwnPropertyDescriptor(HTMLSelectElement.prototype, 'value').set;"
-        f" setter.call(field, {option!r}); field.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"
+        f"(() => {{ const field = {field}; const setter = Object.getOwnPropertyDescriptor(field.constructor.prototype, 'value').set;"
+        f" setter.call(field, {value!r}); field.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"
     )
     time.sleep(0.3)
 
@@ -444,10 +444,19 @@ class TestTable:
         page.wait_for("document.querySelector('.partition')")
         choose(page, "Type", "User")
         choose(page, "In", "GSI1")
-        click(page, ".look button", "Query")
         page.wait_for("document.querySelector('.table-cost').innerText.includes('GSI1PK = USER')")
         page.wait_for("document.querySelector('.partition h2').innerText === 'GSI1PK USER'")
         assert set(texts(page, ".row-type")) == {"User"}
+        choose(page, "Type", "Tag")
+        page.wait_for("document.querySelector('.table-cost').innerText.startsWith('Scan')")
+
+    def test_pages_are_of_the_place_that_is_seen(self, page: Page) -> None:
+        click(page, "[role=tab]", "Table")
+        page.wait_for("document.querySelector('.partition')")
+        choose(page, "Partition", "ORDER#ORD001")
+        click(page, ".actions button", "Next page")
+        page.wait_for("document.querySelector('.actions button:not([disabled])').innerText === 'Previous page'")
+        assert texts(page, ".table-cost") == ["Scan, limit 50: 1 request, 1 read unit, 50 items read"]
 
     def test_an_item_is_changed_by_the_mutation_of_its_type(self, page: Page, shop: str) -> None:
         query = '{ order(orderId: "ORD001") { items { edges { quantity } } } }'
@@ -510,6 +519,10 @@ class TestTable:
         click(page, ".write button", "Save")
         page.wait_for("document.querySelector('.table-cost').innerText.startsWith('createCategory: ')")
         click(page, ".partition li button", "CATEGORY#a-first")
+        click(page, ".picked button", "Edit")
+        page.wait_for("document.querySelector('.write')")
+        names = "[...document.querySelectorAll('.write [name]')].map((each) => each.name)"
+        assert page.evaluate(names) == ["createdAt", "updatedAt", "name", "description"], "the key stays"
         click(page, ".picked button", "Delete")
         click(page, ".picked button", "Really delete")
         page.wait_for("document.querySelector('.table-cost').innerText.startsWith('deleteCategory: ')")

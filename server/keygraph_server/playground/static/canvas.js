@@ -81,7 +81,8 @@ const arrange = (graph) => {
     nodeDimensionsIncludeLabels: true,
     numIter: 2000,
     padding: PADDING,
-    idealEdgeLength: () => 80,
+    // A long label has its place between the names of the ends.
+    idealEdgeLength: (edge) => Math.max(80, 9 * edge.data('label').length),
     nodeRepulsion: () => 12000,
   };
   graph.layout(layout).run();

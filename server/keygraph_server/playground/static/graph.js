@@ -213,8 +213,8 @@ const AllNodes = () => {
 const queryPanel = (asked) =>
   h(
     'section',
-    { className: 'asked', 'aria-label': 'The query of it' },
-    h('h2', null, 'The query that did it'),
+    { className: 'asked', 'aria-label': 'The query' },
+    h('h2', null, 'The query'),
     h('pre', { tabIndex: 0 }, asked.document.trim()),
     h(
       'button',

@@ -1,7 +1,7 @@
 // One item of the table: raw, as GraphQL, and what may be done to it.
 import { nodeFields, nodeQuery } from './follow.js';
 import { h, state } from './page.js';
-import { changedValues, costText, formField, inputsOf, mutationOf, send, write } from './writes.js';
+import { changedValues, costText, formField, inputsOf, isOfKey, mutationOf, send, write } from './writes.js';
 
 /** The text of a value in DynamoDB's typed form. */
 export const typedText = (typed) => {
@@ -41,7 +41,7 @@ const useAnswer = ({ type, id }) => {
 /** A form for a new record (`id` is null) or for the changes of one. */
 export const WriteForm = ({ mutation, id, values, onDone, onCancel }) => {
   const [problem, setProblem] = React.useState('');
-  const fields = inputsOf(mutation).filter(({ name }) => !id || name in values);
+  const fields = inputsOf(mutation).filter(({ name }) => !id || !isOfKey(mutation, name));
   const submit = async (event) => {
     event.preventDefault();
     try {
@@ -56,7 +56,7 @@ export const WriteForm = ({ mutation, id, values, onDone, onCancel }) => {
     'form',
     { className: 'write', onSubmit: submit, 'aria-label': mutation.name },
     h('h3', null, mutation.name),
-    fields.map((field) => formField(field, values[field.name])),
+    fields.map((field) => formField(field, values[field.name], id && 'unchanged')),
     problem && h('p', { className: 'note', role: 'alert' }, problem),
     h('p', null, h('button', { type: 'submit', className: 'plain' }, 'Save'), ' ', h('button', { type: 'button', className: 'plain', onClick: onCancel }, 'Cancel')),
   );
@@ -87,7 +87,7 @@ export const ItemPanel = ({ row, onGraph, onWritten }) => {
       may('delete') && action(doing === 'delete' ? 'Really delete' : 'Delete', () => (doing === 'delete' ? remove() : setDoing('delete'))),
     ),
     problem && h('p', { className: 'note', role: 'alert' }, problem),
-    row.id && !may('update') && !may('delete') && h('p', { className: 'hint' }, 'There is no mutation of it that you may send.'),
+    row.id && !may('update') && !may('delete') && h('p', { className: 'hint' }, 'You may not change this item: no mutation of its type is open to you.'),
     doing === 'edit' && h(WriteForm, { mutation: may('update'), id: row.id, values, onDone: onWritten, onCancel: () => setDoing('') }),
     h('h3', null, 'Raw'),
     attributes(row.item),

@@ -5,7 +5,7 @@ import { nodeQuery } from './follow.js';
 import { addToPicture } from './graph.js';
 import { ItemPanel, WriteForm, typedText } from './item.js';
 import { ask, change, h, settings, state, useChanges, useDescription } from './page.js';
-import { costText, mutationOf } from './writes.js';
+import { costText, counted, mutationOf } from './writes.js';
 
 const MOST_SHOWN = 6;
 const CONDITIONS = { '': 'any sort key', equal: '=', begins: 'begins with', from: '≥', to: '≤', between: 'from … to' };
@@ -38,11 +38,14 @@ const input = (label, value, onChange, more = {}) =>
 
 const Choice = ({ description, place, partitions, onChange, onRead }) => {
   const template = partitionOf(description, place);
-  // A type whose partition has no placeholder is all in there.
+  // A type whose partition has no placeholder is all in there. Another place than the one that is seen is read at once.
   const turn = (changes) => {
     const next = { ...place, id: null, ...changes };
     const whole = partitionOf(description, next);
-    onChange({ ...next, partition: whole && !whole.includes('{') ? whole : 'index' in changes || 'type' in changes ? '' : next.partition });
+    const isLeft = next.index !== place.index || place.partition === template;
+    const partition = whole && !whole.includes('{') ? whole : isLeft ? '' : place.partition;
+    const isElsewhere = next.index !== place.index || partition !== place.partition;
+    (isElsewhere ? onRead : onChange)({ ...next, partition });
   };
   const keyed = description.indexes.find(({ name }) => (name || '') === place.index);
   return h(
@@ -51,7 +54,7 @@ const Choice = ({ description, place, partitions, onChange, onRead }) => {
       className: 'look',
       onSubmit: (event) => {
         event.preventDefault();
-        onRead();
+        onRead(place);
       },
     },
     select('Type', place.type, [['', 'all'], ...description.types.map(({ name }) => [name, name])], (type) => turn({ type })),
@@ -125,7 +128,7 @@ const usePages = () => {
     const turn = last.current;
     const page = await ask('items', bodyOf(place, starts.at(-1))).catch((error) => ({ error: error.message }));
     if (turn === last.current) {
-      setFound(page.error ? { page: null, starts, error: page.error } : { page, starts, place, error: '' });
+      setFound(page.error ? { page: null, starts, place, error: page.error } : { page, starts, place, error: '' });
     }
   };
   return [found, read];
@@ -154,9 +157,11 @@ const Rows = ({ fetcher, description }) => {
 
   const rows = (page?.items || []).map((row, at) => ({ ...row, place: at })).filter(({ type }) => !place.type || type === place.type);
   const shown = rows.map(({ item }) => item);
+  // The pages beside the one that is seen are those of its own place, whatever the form has by now.
+  const seen = { ...readPlace, type: place.type };
   const onWritten = (text) => {
     setIsNew(false);
-    turn(place, starts).then(() => setDone(text));
+    turn(seen, starts).then(() => setDone(text));
   };
   const onGraph = async (row) => {
     await addToPicture(fetcher, nodeQuery(state.schema, { ...row, values: {} }), row.id);
@@ -169,12 +174,12 @@ const Rows = ({ fetcher, description }) => {
     h(
       'div',
       { className: 'document', tabIndex: 0, role: 'region', 'aria-label': 'Items' },
-      h(Choice, { description, place, partitions: known, onChange: setPlace, onRead: () => turn(place) }),
+      h(Choice, { description, place, partitions: known, onChange: setPlace, onRead: turn }),
       h(
         'p',
         { className: 'table-cost', role: 'status' },
         done && `${done}. `,
-        page ? `${page.request}: ${costText(page.cost)}, ${page.read} items read` : !error && 'Reading …',
+        page ? `${page.request}: ${costText(page.cost)}, ${counted(page.read, 'item')} read` : !error && 'Reading …',
         page && rows.length < page.items.length && `, ${rows.length} of type ${place.type}`,
       ),
       error && h('p', { className: 'note', role: 'alert' }, error),
@@ -185,8 +190,8 @@ const Rows = ({ fetcher, description }) => {
       page && h(
         'p',
         { className: 'actions' },
-        h('button', { type: 'button', className: 'plain', disabled: starts.length < 2, onClick: () => turn(place, starts.slice(0, -1)) }, 'Previous page'),
-        h('button', { type: 'button', className: 'plain', disabled: !page.next, onClick: () => turn(place, [...starts, page.next]) }, 'Next page'),
+        h('button', { type: 'button', className: 'plain', disabled: starts.length < 2, onClick: () => turn(seen, starts.slice(0, -1)) }, 'Previous page'),
+        h('button', { type: 'button', className: 'plain', disabled: !page.next, onClick: () => turn(seen, [...starts, page.next]) }, 'Next page'),
         create && h('button', { type: 'button', className: 'plain', onClick: () => setIsNew(true) }, `New ${place.type}`),
         rows.length > 0 && [
           h('button', { key: 'j', type: 'button', className: 'plain', onClick: () => save(`${settings.table}.jsonl`, 'application/jsonl', jsonLines(shown)) }, 'JSON lines'),

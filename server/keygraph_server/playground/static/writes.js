@@ -18,7 +18,7 @@ export const send = async (query, variables) => {
   return answer;
 };
 
-const counted = (count, word) => `${count} ${count === 1 ? word : `${word}s`}`;
+export const counted = (count, word) => `${count} ${count === 1 ? word : `${word}s`}`;
 
 /** What something cost, in words. */
 export const costText = ({ requests, readUnits, writeUnits }) =>
@@ -38,6 +38,12 @@ const inputOf = (mutation) => G().getNamedType(mutation.args.find(({ name }) => 
 /** The fields of a mutation that a form can have: scalars, enums, and lists of them. */
 export const inputsOf = (mutation) =>
   Object.values(inputOf(mutation).getFields()).filter((field) => !OWN.has(field.name) && G().isLeafType(G().getNamedType(field.type)));
+
+/** Whether a field of an update is part of the key, which an update does not change: a deletion takes it too. */
+export const isOfKey = (update, name) => {
+  const deletion = state.schema.getMutationType().getFields()[update.name.replace(/^update/, 'delete')];
+  return Boolean(deletion) && inputsOf(deletion).some((field) => field.name === name);
+};
 
 /** Runs a mutation, and returns its answer. */
 export const write = (mutation, input) =>
@@ -75,8 +81,8 @@ const choices = (type) => {
   return G().isEnumType(named) ? named.getValues().map(({ name }) => name) : named.name === 'Boolean' ? ['true', 'false'] : null;
 };
 
-/** A field of a form, with its name and its type. */
-export const formField = ({ name, type, description }, value) => {
+/** A field of a form, with its name and its type. `absent` stands in it if there is no value, such as that of an end's id. */
+export const formField = ({ name, type, description }, value, absent) => {
   const given = { name, defaultValue: textOf(value), required: G().isNonNullType(type), title: description || undefined };
   const offered = choices(type);
   return h(
@@ -85,6 +91,6 @@ export const formField = ({ name, type, description }, value) => {
     h('span', null, name, ' ', h('small', null, String(type))),
     offered
       ? h('select', given, [...(given.required ? [] : ['']), ...offered].map((each) => h('option', { key: each }, each)))
-      : h('input', { ...given, spellCheck: false }),
+      : h('input', { ...given, spellCheck: false, placeholder: (value === undefined && absent) || undefined }),
   );
 };
