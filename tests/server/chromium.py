@@ -90,6 +90,12 @@ class Page:
                 raise TimeoutError(f"never true: {condition}\n{self.complaints}\n{text}")
             time.sleep(0.1)
 
+    def click(self, selector: str, text: str = "") -> None:
+        """Click the first element that a selector finds and whose text begins so, when it is there."""
+        found = f"[...document.querySelectorAll({selector!r})].find((each) => each.innerText.trim().startsWith({text!r}))"
+        self.wait_for(found)
+        self.evaluate(f"{found}.click()")
+
     def resize(self, width: int, height: int) -> None:
         """Give the window a size, in pixels."""
         self.send(

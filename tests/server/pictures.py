@@ -32,26 +32,20 @@ def take_pictures(page: Page, folder: Path) -> None:
     page.evaluate("document.querySelectorAll('.cost-line')[1].click()")
     page.wait_for("document.querySelector('.cost-request')")
     _take(page, folder / "playground.png")
-    _click(page, "[role=tab]", "Graph")
-    _click(page, ".all-nodes button", "Order ORD001")
+    page.click("[role=tab]", "Graph")
+    page.click(".all-nodes button", "Order ORD001")
     _take(page, folder / "playground-graph.png")
-    _click(page, "[role=tab]", "Table")
-    _click(page, ".partition button.link", "ORDER#ORD001")
+    page.click("[role=tab]", "Table")
+    page.click(".partition button.link", "ORDER#ORD001")
     page.wait_for("document.querySelectorAll('.partition').length === 1")
-    _click(page, ".partition li button", "PRODUCT#ABC123")
+    page.click(".partition li button", "PRODUCT#ABC123")
     page.wait_for("document.querySelector('.picked pre')")
     _take(page, folder / "playground-table.png")
-    _click(page, "[role=tab]", "Schema")
+    page.click("[role=tab]", "Schema")
     for _ in range(2):
-        _click(page, ".canvas-tools [aria-label=Smaller]", "")
-    _click(page, ".all-nodes button", "Order")
+        page.click(".canvas-tools [aria-label=Smaller]")
+    page.click(".all-nodes button", "Order")
     _take(page, folder / "playground-schema.png")
-
-
-def _click(page: Page, selector: str, text: str) -> None:
-    found = f"[...document.querySelectorAll({selector!r})].find((each) => each.innerText.trim().startsWith({text!r}))"
-    page.wait_for(found)
-    page.evaluate(f"{found}.click()")
 
 
 def _take(page: Page, file: Path) -> None:

@@ -48,13 +48,6 @@ def page(shop: str) -> Iterator[Page]:
         assert opened.complaints == []
 
 
-def click(page: Page, selector: str, text: str = "") -> None:
-    """Click the first element that a selector finds and whose text begins so, when it is there."""
-    found = f"[...document.querySelectorAll({selector!r})].find((each) => each.innerText.trim().startsWith({text!r}))"
-    page.wait_for(found)
-    page.evaluate(f"{found}.click()")
-
-
 def choose(page: Page, label: str, value: str) -> None:
     """Choose an option of a list, or write into a field, as React hears it."""
     field = f"[...document.querySelectorAll('label')].find((each) => each.innerText.startsWith({label!r})).querySelector('select, input')"
@@ -172,16 +165,16 @@ class TestExamples:
         names = texts(page, ".examples button strong")
         assert (names[0], "CreateUser" in names, names[-1][:3]) == ("CustomerWithOrders", True, "Put")
         assert "query CustomerWithOrders {" in page.evaluate(f"{EDITOR}.CodeMirror.getValue()")
-        click(page, ".examples button", "Order")
+        page.click(".examples button", "Order")
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
         page.wait_for("document.querySelectorAll('.graphiql-tab').length === 2")
         time.sleep(0.5)
         page.evaluate(f"{RUN}.click()")
         page.wait_for(f"{ANSWER}.includes('ORD00')")
         # The same example again is the same tab.
-        click(page, ".graphiql-tab-button", "CustomerWithOrders")
+        page.click(".graphiql-tab-button", "CustomerWithOrders")
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query CustomerWithOrders ')")
-        click(page, ".examples button", "Order")
+        page.click(".examples button", "Order")
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
         assert page.evaluate("document.querySelectorAll('.graphiql-tab').length") == 2
 
@@ -214,7 +207,7 @@ class TestCost:
         assert priced.startswith(
             "$0.000125 per 1,000 of this operation, at most $0.000125 (on-demand in us-east-1, "
         )
-        click(page, ".cost-meanings summary")
+        page.click(".cost-meanings summary")
         assert "at most" in texts(page, ".cost-meanings dt")
         answer = page.evaluate(ANSWER)
         assert "John Doe" in answer
@@ -223,7 +216,7 @@ class TestCost:
 
     def test_a_request_shows_its_place_and_its_keys(self, page: Page) -> None:
         run(page)
-        click(page, ".cost-line", "user.orders")
+        page.click(".cost-line", "user.orders")
         page.wait_for("document.querySelector('.cost-request')")
         assert "GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)" in texts(page, ".cost-request dd")
         assert "".join(texts(page, ".marked-place")) == "orders(first:2)"
@@ -235,29 +228,29 @@ class TestCost:
         page.evaluate("document.querySelector('.cost-handle').focus()")
         page.press("ArrowUp")
         page.wait_for(f"{height} === {before + 20}")
-        click(page, ".cost-fold")
+        page.click(".cost-fold")
         page.wait_for("!document.querySelector('.cost-content')")
-        click(page, ".cost-fold")
-        click(page, ".cost input")
+        page.click(".cost-fold")
+        page.click(".cost input")
         page.wait_for("!document.querySelector('.cost-line')")
         page.evaluate(f"{RUN}.click()")
         page.wait_for("document.querySelector('.graphiql-execute-button[aria-label^=Execute]')")
         assert page.evaluate("document.querySelector('.cost-summary').innerText") == ""
-        click(page, ".cost input")
+        page.click(".cost input")
 
 
 class TestGraph:
     def test_an_answer_is_drawn_and_its_lists_are_followed(self, page: Page) -> None:
         run(page)
-        click(page, "[role=tab]", "Graph")
+        page.click("[role=tab]", "Graph")
         page.wait_for("document.querySelector('.canvas canvas')")
         assert texts(page, ".all-nodes button") == [
             "John Doe User",
             "Order ORD001 Order",
             "Order ORD003 Order",
         ]
-        click(page, ".all-nodes button", "Order ORD003")
-        click(page, ".ways button", "items")
+        page.click(".all-nodes button", "Order ORD003")
+        page.click(".ways button", "items")
         page.wait_for("document.querySelectorAll('.all-nodes button').length === 5")
         assert texts(page, ".all-nodes button")[3:] == [
             "Wireless Headphones Product",
@@ -265,16 +258,16 @@ class TestGraph:
         ]
         query = page.evaluate("document.querySelector('.asked pre').innerText")
         assert query.startswith("query OrderItems {")
-        click(page, ".asked button", "Open in the editor")
+        page.click(".asked button", "Open in the editor")
         page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query OrderItems ')")
 
     def test_what_is_drawn_stays_where_it_is(self, page: Page) -> None:
         standing = "Object.fromEntries(document.querySelector('.canvas')._cyreg.cy.nodes().map((each) => [each.id(), each.position()]))"
         run(page)
-        click(page, "[role=tab]", "Graph")
+        page.click("[role=tab]", "Graph")
         page.wait_for(f"document.querySelector('.canvas')?._cyreg && Object.keys({standing}).length === 3")
         before = page.evaluate(standing)
-        click(page, ".all-nodes button", "Order ORD003")
+        page.click(".all-nodes button", "Order ORD003")
         page.evaluate("document.querySelector('.canvas')._cyreg.cy.nodes(':selected').emit('dbltap') && 1")
         page.wait_for("document.querySelectorAll('.all-nodes button').length === 5")
         after = page.evaluate(standing)
@@ -283,21 +276,21 @@ class TestGraph:
         # Every list of the order was followed, in one query.
         query = page.evaluate("document.querySelector('.asked pre').innerText")
         assert (query.count("items("), query.count("customer {")) == (1, 1)
-        click(page, ".legend label", "Product")
+        page.click(".legend label", "Product")
         page.wait_for(f"Object.keys({standing}).length === 3")
-        click(page, ".legend label", "Product")
-        click(page, "[role=tab]", "Schema")
-        click(page, "[role=tab]", "Graph")
+        page.click(".legend label", "Product")
+        page.click("[role=tab]", "Schema")
+        page.click("[role=tab]", "Graph")
         page.wait_for(f"Object.keys({standing}).length === 5")
         assert page.evaluate(standing) == after
 
     def test_a_picture_is_saved_as_png_and_svg(self, page: Page) -> None:
         page.evaluate(CATCH_FILES)
         run(page)
-        click(page, "[role=tab]", "Graph")
+        page.click("[role=tab]", "Graph")
         page.wait_for("document.querySelector('.canvas canvas')")
-        click(page, ".canvas-tools button", "PNG")
-        click(page, ".canvas-tools button", "SVG")
+        page.click(".canvas-tools button", "PNG")
+        page.click(".canvas-tools button", "SVG")
         page.wait_for("window.saved.length === 2")
         assert page.evaluate("window.saved.map((each) => each.type)") == ["image/png", "image/svg+xml"]
         drawn = ElementTree.fromstring(page.evaluate("window.saved[1].text()"))
@@ -307,13 +300,13 @@ class TestGraph:
     def test_a_path_is_drawn_as_one(self, tmp_path: Path) -> None:
         with served_example("social", tmp_path) as address, open_page(address) as opened:
             opened.wait_for("window.keygraph?.state.schema")
-            click(opened, ".examples button", "Path")
+            opened.click(".examples button", "Path")
             opened.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Path ')")
             opened.evaluate("document.querySelector('[aria-label=\"Show GraphiQL Explorer\"]').click()")
             opened.wait_for("document.querySelector('.explorer-panel')?.innerText.includes('USER_FRIENDS')")
             opened.evaluate(f"{RUN}.click()")
             opened.wait_for("document.querySelector('.cost-line')")
-            click(opened, "[role=tab]", "Graph")
+            opened.click("[role=tab]", "Graph")
             opened.wait_for("document.querySelectorAll('.all-nodes button').length === 3")
             opened.evaluate("document.querySelectorAll('.all-nodes button')[1].click()")
             opened.wait_for("document.querySelectorAll('.edge-list button').length === 2")
@@ -371,18 +364,18 @@ class TestModel:
 
     def test_its_text_is_large_enough_and_it_is_saved(self, page: Page) -> None:
         page.evaluate(CATCH_FILES)
-        click(page, "[role=tab]", "Schema")
+        page.click("[role=tab]", "Schema")
         page.wait_for("document.querySelector('.er-box')")
         sizes = "[...document.querySelectorAll('.er text, .er tspan')].map((each) => parseFloat(getComputedStyle(each).fontSize))"
         assert page.evaluate(f"Math.min(...{sizes})") == 12
         width = "document.querySelector('.er svg').getBoundingClientRect().width"
         whole = page.evaluate(width)
-        click(page, ".canvas-tools button", "Fit")
+        page.click(".canvas-tools button", "Fit")
         page.wait_for(f"{width} < {whole}")
-        click(page, ".canvas-tools [title='Full size']")
+        page.click(".canvas-tools [title='Full size']")
         page.wait_for(f"{width} === {whole}")
-        click(page, ".canvas-tools button", "PNG")
-        click(page, ".canvas-tools button", "SVG")
+        page.click(".canvas-tools button", "PNG")
+        page.click(".canvas-tools button", "SVG")
         page.wait_for("window.saved.length === 2")
         text = page.evaluate("window.saved.find((each) => each.type === 'image/svg+xml').text()")
         assert "var(" not in text
@@ -393,8 +386,8 @@ class TestModel:
         assert {"customerOrders", "Query.users", "GSI2SK = {review_count:010d}#{product_id}"} <= labels
 
     def test_types_and_lists_with_their_requests(self, page: Page) -> None:
-        click(page, "[role=tab]", "Schema")
-        click(page, ".all-nodes button", "Order")
+        page.click("[role=tab]", "Schema")
+        page.click(".all-nodes button", "Order")
         page.wait_for("document.querySelector('.described')")
         assert "Query: PK = ORDER#{order_id} AND begins_with(SK, PRODUCT#)" in texts(page, ".described code")
         box = page.evaluate("document.querySelector('.er-box[data-id=Order]').textContent")
@@ -408,14 +401,14 @@ class TestModel:
         )
         page.press("Enter")
         page.wait_for("document.querySelector('.described h2').innerText === 'Product.orders'")
-        click(page, "[role=tab]", "Access paths")
+        page.click("[role=tab]", "Access paths")
         page.wait_for("document.querySelectorAll('.described').length > 10")
 
     def test_the_raw_items_behind_a_node(self, page: Page) -> None:
         run(page)
-        click(page, "[role=tab]", "Graph")
-        click(page, ".all-nodes button", "Order ORD003")
-        click(page, ".picked button", "Raw items")
+        page.click("[role=tab]", "Graph")
+        page.click(".all-nodes button", "Order ORD003")
+        page.click(".picked button", "Raw items")
         page.wait_for("document.querySelector('.partition')")
         assert texts(page, ".partition h2") == ["PK ORDER#ORD003"]
         assert "PRODUCT#ABC123" in texts(page, ".partition code")
@@ -423,24 +416,24 @@ class TestModel:
 
 class TestTable:
     def test_a_partition_is_queried_and_its_items_are_opened(self, page: Page) -> None:
-        click(page, "[role=tab]", "Table")
+        page.click("[role=tab]", "Table")
         page.wait_for("document.querySelectorAll('.partition').length > 5")
         assert texts(page, ".table-cost")[0].startswith("Scan, limit 50: 1 request, ")
-        click(page, ".partition button.link", "ORDER#ORD001")
+        page.click(".partition button.link", "ORDER#ORD001")
         page.wait_for("document.querySelectorAll('.partition').length === 1")
         assert texts(page, ".table-cost") == [
             "Query: PK = ORDER#ORD001, limit 50: 1 request, 0.5 read units, 2 items read"
         ]
         assert texts(page, ".partition code") == ["ORDER#ORD001", "PRODUCT#ABC123"]
-        click(page, ".partition li button", "PRODUCT#ABC123")
+        page.click(".partition li button", "PRODUCT#ABC123")
         page.wait_for("document.querySelector('.picked pre')?.innerText.includes('199.99')")
         assert "... on OrderItem {" in texts(page, ".picked pre")[0]
-        click(page, ".picked button", "Show in Graph")
+        page.click(".picked button", "Show in Graph")
         page.wait_for("document.querySelector('#tab-graph').ariaSelected === 'true'")
         page.wait_for("document.querySelectorAll('.all-nodes button').length === 1")
 
     def test_all_items_of_a_type_are_where_its_index_has_them(self, page: Page) -> None:
-        click(page, "[role=tab]", "Table")
+        page.click("[role=tab]", "Table")
         page.wait_for("document.querySelector('.partition')")
         choose(page, "Type", "User")
         choose(page, "In", "GSI1")
@@ -451,23 +444,25 @@ class TestTable:
         page.wait_for("document.querySelector('.table-cost').innerText.startsWith('Scan')")
 
     def test_pages_are_of_the_place_that_is_seen(self, page: Page) -> None:
-        click(page, "[role=tab]", "Table")
+        page.click("[role=tab]", "Table")
         page.wait_for("document.querySelector('.partition')")
         choose(page, "Partition", "ORDER#ORD001")
-        click(page, ".actions button", "Next page")
-        page.wait_for("document.querySelector('.actions button:not([disabled])').innerText === 'Previous page'")
+        page.click(".actions button", "Next page")
+        page.wait_for(
+            "document.querySelector('.actions button:not([disabled])').innerText === 'Previous page'"
+        )
         assert texts(page, ".table-cost") == ["Scan, limit 50: 1 request, 1 read unit, 50 items read"]
 
     def test_an_item_is_changed_by_the_mutation_of_its_type(self, page: Page, shop: str) -> None:
         query = '{ order(orderId: "ORD001") { items { edges { quantity } } } }'
-        click(page, "[role=tab]", "Table")
+        page.click("[role=tab]", "Table")
         for quantity in ("3", "1"):
-            click(page, ".partition button.link", "ORDER#ORD001") if quantity == "3" else None
-            click(page, ".partition li button", "PRODUCT#ABC123")
-            click(page, ".picked button", "Edit")
+            page.click(".partition button.link", "ORDER#ORD001") if quantity == "3" else None
+            page.click(".partition li button", "PRODUCT#ABC123")
+            page.click(".picked button", "Edit")
             page.wait_for("document.querySelector('.write [name=quantity]')")
             page.evaluate(f"document.querySelector('.write [name=quantity]').value = '{quantity}'")
-            click(page, ".write button", "Save")
+            page.click(".write button", "Save")
             page.wait_for(
                 f"document.querySelector('.partition ol')?.innerText.includes('quantity {quantity}')"
             )
@@ -485,7 +480,7 @@ class TestTable:
         monkeypatch.syspath_prepend(tmp_path)
         with served_model("writes:graph", tmp_path / "writes.sqlite") as address, open_page(address) as page:
             page.wait_for("window.keygraph?.state.schema")
-            click(page, "[role=tab]", "Table")
+            page.click("[role=tab]", "Table")
             page.wait_for("document.querySelectorAll('.partition li').length === 3")
             offered = {}
             for name in ("A", "B", "Link"):
@@ -505,36 +500,36 @@ class TestTable:
             assert page.complaints == []
 
     def test_an_item_is_made_and_deleted_and_an_error_is_shown(self, page: Page) -> None:
-        click(page, "[role=tab]", "Table")
+        page.click("[role=tab]", "Table")
         page.wait_for("document.querySelector('.partition')")
         choose(page, "Type", "Category")
-        click(page, ".actions button", "New Category")
+        page.click(".actions button", "New Category")
         values = {"categoryId": "cables", "name": "Cables again", "description": "More of them"}
         for name, value in values.items():
             page.wait_for(f"document.querySelector('.write [name={name}]')")
             page.evaluate(f"document.querySelector('.write [name={name}]').value = {value!r}")
-        click(page, ".write button", "Save")
+        page.click(".write button", "Save")
         page.wait_for("document.querySelector('.write .note')")
         page.evaluate("document.querySelector('.write [name=categoryId]').value = 'a-first'")
-        click(page, ".write button", "Save")
+        page.click(".write button", "Save")
         page.wait_for("document.querySelector('.table-cost').innerText.startsWith('createCategory: ')")
-        click(page, ".partition li button", "CATEGORY#a-first")
-        click(page, ".picked button", "Edit")
+        page.click(".partition li button", "CATEGORY#a-first")
+        page.click(".picked button", "Edit")
         page.wait_for("document.querySelector('.write')")
         names = "[...document.querySelectorAll('.write [name]')].map((each) => each.name)"
         assert page.evaluate(names) == ["createdAt", "updatedAt", "name", "description"], "the key stays"
-        click(page, ".picked button", "Delete")
-        click(page, ".picked button", "Really delete")
+        page.click(".picked button", "Delete")
+        page.click(".picked button", "Really delete")
         page.wait_for("document.querySelector('.table-cost').innerText.startsWith('deleteCategory: ')")
         assert "CATEGORY#a-first" not in texts(page, ".partition code")
 
     def test_what_is_seen_is_saved(self, page: Page) -> None:
         page.evaluate(CATCH_FILES)
-        click(page, "[role=tab]", "Table")
-        click(page, ".partition button.link", "ORDER#ORD001")
+        page.click("[role=tab]", "Table")
+        page.click(".partition button.link", "ORDER#ORD001")
         page.wait_for("document.querySelectorAll('.partition').length === 1")
-        click(page, ".actions button", "JSON lines")
-        click(page, ".actions button", "CSV")
+        page.click(".actions button", "JSON lines")
+        page.click(".actions button", "CSV")
         lines, rows = page.evaluate("Promise.all(window.saved.map((each) => each.text()))")
         reading = Interchange(commerce.graph)
         assert [reading.read(line)["SK"] for line in lines.splitlines()] == ["ORDER#ORD001", "PRODUCT#ABC123"]
@@ -549,8 +544,8 @@ class TestPage:
         page.evaluate(WRITE % "query Q($id: ID!) { user(userId: $id) { name } }")
         variables = "document.querySelector('.graphiql-editor-tool .CodeMirror').CodeMirror"
         page.evaluate(f'{variables}.setValue(\'{{"id": "12345"}}\')')
-        click(page, "[role=tab]", "Table")
-        click(page, ".head-button", "Copy link")
+        page.click("[role=tab]", "Table")
+        page.click(".head-button", "Copy link")
         page.wait_for("document.querySelector('.page-note').innerText.includes('link is')")
         link = page.evaluate("location.href")
         with open_page(link) as other:
@@ -594,7 +589,7 @@ class TestPage:
         page.resize(width, 844)
         run(page, '{ user(userId: "12345") { name orders { nodes { items { nodes { name } } } } } }')
         for name in ("Query", "Graph", "Schema", "Table", "Access paths"):
-            click(page, "[role=tab]", name)
+            page.click("[role=tab]", name)
             time.sleep(0.5)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             if name == "Graph":

@@ -86,6 +86,11 @@ const arrange = (graph) => {
     nodeRepulsion: () => 12000,
   };
   graph.layout(layout).run();
+  const { w, h } = graph.elements().boundingBox();
+  if (w > h !== graph.width() > graph.height()) {
+    // It lies as its place does, and so has the largest size.
+    graph.nodes().positions((node) => ({ x: node.position('y'), y: node.position('x') }));
+  }
   fit(graph);
 };
 
