@@ -71,8 +71,7 @@ def test_it_can_be_searched_as_files(site: Path) -> None:
         for word, name in pages.items():
             # Typed until it is heard: the field is there before the program that listens to it.
             page.wait_for(
-                "(() => { const field = document.querySelector('[data-md-component=search-query]');"
-                " if (!field) return false;"
+                "(() => { const field = document.querySelector('[data-md-component=search-query]'); if (!field) return false;"
                 f" field.focus(); field.value = {word!r}; field.dispatchEvent(new Event('keyup'));"
                 f" return document.querySelector('.md-search-result__item a')?.href.includes('{name}.html'); }})()"
             )

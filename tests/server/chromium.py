@@ -96,6 +96,14 @@ class Page:
         self.wait_for(found)
         self.evaluate(f"{found}.click()")
 
+    def fill(self, field: str, value: str) -> None:
+        """Write into the field of a JavaScript expression, or choose an option of it, as React hears it."""
+        self.wait_for(field)
+        self.evaluate(
+            f"(() => {{ const field = {field}; const setter = Object.getOwnPropertyDescriptor(field.constructor.prototype, 'value').set;"
+            f" setter.call(field, {value!r}); field.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"
+        )
+
     def resize(self, width: int, height: int) -> None:
         """Give the window a size, in pixels."""
         self.send(

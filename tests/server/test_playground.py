@@ -32,7 +32,7 @@ from keygraph_server.playground.assets import (
 )
 from keygraph_server.playground.examples import ExampleOperation
 from keygraph_server.playground.page import CDN, LOCAL, render_page
-from tests.server.chromium import Page, needs_assets, needs_chromium, open_page
+from tests.server.chromium import EDITOR, needs_assets, needs_chromium, open_page
 from tests.server.serving import served
 
 QUERY = 'query Who {\n  user(userId: "USER001") {\n    name\n  }\n}\n'
@@ -295,10 +295,7 @@ def address() -> Iterator[str]:
         yield found
 
 
-def editor_text(page: Page) -> str:
-    return str(
-        page.evaluate("document.querySelector('.graphiql-query-editor .CodeMirror').CodeMirror.getValue()")
-    )
+TEXT = f"{EDITOR}.CodeMirror.getValue()"
 
 
 @needs_assets
@@ -309,17 +306,17 @@ class TestInChromium:
 
     def test_graphiql_its_explorer_and_its_docs_work_and_nothing_complains(self, address: str) -> None:
         with open_page(address) as page:
-            page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
-            assert editor_text(page) == QUERY
+            page.wait_for(EDITOR)
+            assert page.evaluate(TEXT) == QUERY
             assert page.evaluate("document.title") == "Shop · Keygraph"
 
-            page.evaluate("document.querySelector('.graphiql-execute-button').click()")
+            page.click(".graphiql-execute-button")
             page.wait_for("document.querySelector('.result-window').innerText.includes('Alice of USER001')")
 
-            page.evaluate("document.querySelector('[aria-label=\"Show Documentation Explorer\"]').click()")
+            page.click("[aria-label='Show Documentation Explorer']")
             page.wait_for("document.querySelector('.graphiql-doc-explorer').innerText.includes('Query')")
 
-            page.evaluate("document.querySelector('[aria-label=\"Show GraphiQL Explorer\"]').click()")
+            page.click("[aria-label='Show GraphiQL Explorer']")
             page.wait_for("document.querySelector('.graphiql-explorer-root').innerText.includes('user')")
             assert page.complaints == []
 
@@ -329,8 +326,8 @@ class TestInChromium:
             " { get() { throw new DOMException('blocked', 'SecurityError'); } })"
         )
         with open_page(address, first_script=blocked) as page:
-            page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
-            assert editor_text(page) == QUERY
+            page.wait_for(EDITOR)
+            assert page.evaluate(TEXT) == QUERY
             assert page.complaints == []
 
     def test_a_token_goes_with_each_request(self) -> None:
@@ -344,22 +341,17 @@ class TestInChromium:
             result = await schema.execute(asked["query"], operation_name=asked.get("operationName"))
             return JSONResponse({"data": result.data})
 
-        type_in = (
-            "(() => { const field = document.querySelector('.token input');"
-            " Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(field, %s);"
-            " field.dispatchEvent(new Event('input', { bubbles: true })); })()"
-        )
         routes = [
             Route("/graphql", answer, methods=["POST"]),
             NO_EXAMPLES,
             *playground_routes(replace(SHOP, asks_for_token=True)),
         ]
         with served(Starlette(routes=routes)) as address, open_page(address) as page:
-            page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
-            for typed in ("'Bearer a.b.c'", "''"):
-                page.evaluate(type_in % typed)
+            page.wait_for(EDITOR)
+            for typed in ("Bearer a.b.c", ""):
+                page.fill("document.querySelector('.token input')", typed)
                 count = len(sent)
-                page.evaluate("document.querySelector('.graphiql-execute-button').click()")
+                page.click(".graphiql-execute-button")
                 page.wait_for("document.querySelector('.graphiql-execute-button[aria-label^=Execute]')")
                 page.wait_for(
                     "document.querySelector('.result-window').innerText.includes('Alice of USER001')"

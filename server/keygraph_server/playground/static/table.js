@@ -181,6 +181,7 @@ const Rows = ({ fetcher, description }) => {
         done && `${done}. `,
         page ? `${page.request}: ${costText(page.cost)}, ${counted(page.read, 'item')} read` : !error && 'Reading …',
         page && rows.length < page.items.length && `, ${rows.length} of type ${place.type}`,
+        page?.hasMore && !page.next && '; there are more items: query the partition of a shard',
       ),
       error && h('p', { className: 'note', role: 'alert' }, error),
       grouped(rows).map(([name, own]) =>
