@@ -163,14 +163,13 @@ clean:  ## Remove what the other commands created, but not the data under .keygr
 $(SERVING): pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(USABLE)' 2>/dev/null || { \
 		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found. Name one with make PYTHON=..." >&2; exit 1; }; \
-		echo "Install, step 1 of 4: a virtual environment in $(VENV), with $(PYTHON) ..."; \
+		echo "Install, step 1 of 3: a virtual environment in $(VENV), with $(PYTHON) ..."; \
 		$(PYTHON) -m venv --clear $(VENV); }
-	@echo "Install, step 2 of 4: Keygraph and the packages that it needs, into $(VENV) ..."
+	@echo "Install, step 2 of 3: Keygraph and the packages that it needs, into $(VENV) ..."
 	@$(PIP_INSTALL) setuptools
-	@$(PIP_INSTALL) --no-build-isolation --editable '.[aws]'
-	@echo "Install, step 3 of 4: uvloop and httptools, which make the server faster ..."
-	@$(PIP_INSTALL) --only-binary httptools,uvloop --no-build-isolation --editable '.[fast]' 2>/dev/null || echo \
-		"uvloop and httptools are not available for this Python. The server works without them, but uses more processor time." >&2
+	@$(PIP_INSTALL) --only-binary httptools,uvloop --no-build-isolation --editable '.[aws,fast]' 2>/dev/null || { \
+		echo "Once more, without uvloop and httptools, which this Python may lack: the server then uses more processor time." >&2; \
+		$(PIP_INSTALL) --no-build-isolation --editable '.[aws]'; }
 	@touch $@
 
 $(INSTALLED): pyproject.toml constraints.txt | $(SERVING)
@@ -187,5 +186,5 @@ $(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
 
 # Without these files the playground loads the same ones from a CDN, so a missing npm is a message, not a failure.
 $(PLAYGROUND): server/keygraph_server/playground/manifest.json server/keygraph_server/playground/package-lock.json | $(SERVING)
-	@echo "Install, step 4 of 4: the files of the playground, with npm ..."
+	@echo "Install, step 3 of 3: the files of the playground, with npm ..."
 	@! $(BIN)/python -m keygraph_server.playground install || touch $@
