@@ -3,10 +3,12 @@
 const GAP = 4;
 const SIZE = 11;
 const WIDEST = 150;
-// The height of a line and the average width of a letter, for each pixel of the size; and how far an arrowhead reaches from a node.
+// The height of a line and the average width of a letter, for each pixel of the size; how far an arrowhead reaches from a node, and
+// where its line is beside the middle of a label.
 const LINE = 1.3;
 const LETTER = 0.55;
 const ARROW = 9;
+const BEHIND = 25;
 // Labels of so few nodes keep their size on the screen down to this zoom. More would cover each other.
 const FEW = 40;
 const SMALLEST_ZOOM = 0.4;
@@ -52,8 +54,11 @@ const covered = (node, [right, down], others, size) => {
   const neighbors = node.connectedEdges().filter((edge) => !edge.isLoop()).map((edge) => {
     const isArrow = edge.target().same(node);
     const to = (isArrow ? edge.source() : edge.target()).position();
-    const share = (radius + ARROW) / (Math.hypot(to.x - x, to.y - y) || 1);
-    return holds({ x: x + share * (to.x - x), y: y + share * (to.y - y) }, 2) ? 1 + isArrow : 0;
+    const isOn = (reach) => {
+      const share = (radius + reach) / (Math.hypot(to.x - x, to.y - y) || 1);
+      return holds({ x: x + share * (to.x - x), y: y + share * (to.y - y) }, 2);
+    };
+    return (isOn(ARROW) ? 1 + isArrow : 0) + isOn(BEHIND);
   });
   const hidden = others.filter((other) => !other.same(node) && holds(other.position(), radius)).length;
   return neighbors.reduce((sum, each) => sum + each, 2 * hidden);
