@@ -58,8 +58,6 @@ _NAMES = (
 _TWO_WORKERS = {"KEYGRAPH_WORKERS": "2"}
 _WITH_FAULTS = ("faults", "outages", "large answers")
 """Those that need a DynamoDB that fails."""
-_WITHOUT_STORE = ("bodies", "issuer")
-"""Those that are the same on any store: they run on the embedded engine only."""
 _FAULT_SECONDS, _OUTAGE_SECONDS, _KILL_SECONDS, _ATTACK_SECONDS = 40.0, 12.0, 30.0, 60.0
 _CANCELLATIONS, _CROWD_SECONDS = 10_000, 10.0
 
@@ -95,8 +93,7 @@ async def _on(
 ) -> list[Outcome]:
     """Runs all scenarios that are possible on a store. One that ends with an error does not hold."""
     outcomes: list[Outcome] = []
-    impossible = _WITH_FAULTS if upstream is None else _WITHOUT_STORE
-    for scenario in [each for each in only if each not in impossible]:
+    for scenario in [each for each in only if upstream is not None or each not in _WITH_FAULTS]:
         began = time.perf_counter()
         try:
             found = await _outcomes(scenario, store_url, upstream, share)
@@ -165,14 +162,18 @@ async def _login(store_url: str, keys: Keys) -> Outcome:
 
 async def _refusals(store_url: str) -> list[Outcome]:
     """What servers with other settings refuse."""
-    async with _served(store_url, None, KEYGRAPH_AUTH="header") as guarded:
+    metrics = free_port()
+    async with _served(
+        store_url, None, KEYGRAPH_AUTH="header", KEYGRAPH_METRICS_PORT=f"{metrics}"
+    ) as guarded:
         found = await refusals.playground(guarded.port)
+        found += await refusals.log(guarded.port, metrics, guarded.pid)
     if store_url.startswith("sqlite:"):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "shop.sqlite"
             async with _served(f"sqlite:{file}", None) as moved:
                 found += await refusals.moved_file(moved.port, file)
-    return found
+    return found + await refusals.settings(store_url)
 
 
 async def _all(only: list[str], share: float) -> dict[str, list[Outcome]]:

@@ -1,14 +1,20 @@
-"""What a server must refuse: requests of foreign pages, odd heads, raw items, and writes into a file that is not there."""
+"""What a server must refuse: requests of foreign pages, odd heads, raw items, writes into a file that is not there, and
+text that breaks the log."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import signal
 import time
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import orjson
 
 from bench.compare.load import http_post
+from bench.compare.servers import KEYGRAPH
 from bench.reliability.clients import Client
 from bench.reliability.scenarios import Outcome, Outcomes
 
@@ -30,6 +36,17 @@ _ODD_HEADS = {
     f"{_POST}Expect: x\r\nContent-Length: 0": 417,
     "GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost": 400,
 }
+_BROKEN = re.compile("(?m)^(?!20|  |Keygraph|Try|$)|Traceback|[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]|.{16001}")
+"""A line of the log that is none, is displayed as another one, or is too long."""
+_UNUSABLE = (
+    {"KEYGRAPH_AUTH": "jwt"},
+    {"KEYGRAPH_AUTH": "jwt", "KEYGRAPH_JWT_KEY": "k" * 32, "KEYGRAPH_JWT_ALGORITHMS": "none"},
+    {"KEYGRAPH_AUTH": "header", "KEYGRAPH_AUTH_HEADERS": "X-User"},
+    {"KEYGRAPH_TRUSTED_DOCUMENTS": "/none"},
+    {"KEYGRAPH_WORKERS": "100000"},
+    {"KEYGRAPH_STORE": f"sqlite:{'x' * 5_000}"},
+)
+"""Settings that no server can use."""
 _CREATE = (
     'mutation ($id: ID!) { createUser(input: { userId: $id, name: "n", email: "e", userType: CUSTOMER, '
     'createdAt: "2024-01-01T00:00:00Z" }) { user { userId } } }'
@@ -56,6 +73,51 @@ async def playground(port: int) -> Outcomes:
     return [
         _all_of("raw items and values of the playground under `KEYGRAPH_AUTH`", [items == 404, has_no_values])
     ]
+
+
+async def log(port: int, metrics_port: int, pid: int) -> Outcomes:
+    """A server whose clients send text that breaks a log, and whose terminal hangs up."""
+    os.kill(pid, signal.SIGHUP)
+    head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: ;,=;q=\xff, %b\r\n\r\n" % (b"x/y;," * 2_000)
+    for _ in range(20):
+        _, writer = await asyncio.open_connection("127.0.0.1", metrics_port)
+        writer.write(head)
+        await asyncio.sleep(0.01)
+        writer.transport.abort()
+    scraper = Client(metrics_port)
+    status, _ = await scraper.answer(head)
+    scraper.close()
+    client = Client(port)
+    for name in ("a\nb", "a\u202eb\x9b", "x" * 900_000):
+        body = orjson.dumps({"query": f"{{ __typename {name} }}", "operationName": name})
+        await client.answer(http_post(port, "/graphql", body))
+    client.close()
+    await asyncio.sleep(1)  # it is written in a thread
+    broken = _BROKEN.findall(Path(f"/proc/{pid}/fd/2").read_text(errors="replace"))  # noqa: ASYNC240
+    return [
+        Outcome("the metrics for an odd `Accept`", "200", f"{status}", status == 200),
+        Outcome("lines of the log that clients break", "none", f"{len(broken)}", not broken),
+    ]
+
+
+async def settings(store_url: str) -> Outcomes:
+    """Servers whose settings cannot be used: they end with one line, before they say that they serve."""
+    refused = []
+    for unusable in _UNUSABLE:
+        environment = {**os.environ, **KEYGRAPH.environment, "KEYGRAPH_STORE": store_url, **unusable}
+        process = await asyncio.create_subprocess_exec(
+            *(KEYGRAPH.command[0], "serve", "--port", "0"), env=environment, stdout=PIPE, stderr=PIPE
+        )
+        try:
+            async with asyncio.timeout(60):
+                output, errors = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        refused.append(
+            process.returncode == 1 and not output and errors.splitlines()[-1][:10] == b"keygraph: "
+        )
+    return [_all_of("settings that no server can use", refused)]
 
 
 async def moved_file(port: int, file: Path) -> Outcomes:

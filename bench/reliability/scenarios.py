@@ -66,15 +66,9 @@ async def faults(port: int, pid: int, asked: Sequence[Asked], upstream: Upstream
     seen = await for_seconds(seconds, lambda until: many(port, asked, CLIENTS, until))
     await upstream.become(Mode.WELL)
     recovery = await until_right(port, asked)
-    grown = megabytes(pid) - before
     return [
         answered(f"{seconds:.0f} s of 30 % faults, {CLIENTS} clients", seen),
-        Outcome(
-            "memory after them",
-            f"grows by at most {MOST_GROWTH:.0f} MB",
-            f"{grown:+.0f} MB",
-            grown <= MOST_GROWTH,
-        ),
+        _grown(pid, before),
         recovered("recovery after them", recovery),
     ]
 
@@ -121,16 +115,10 @@ async def cancellations(port: int, pid: int, asked: Sequence[Asked], count: int)
 
     await asyncio.gather(*(leaving() for _ in range(32)))
     recovery = await until_right(port, asked)
-    grown = megabytes(pid) - before
     what = f"{count:,} clients that ask and go"
     return [
         recovered(what, recovery),
-        Outcome(
-            "memory after them",
-            f"grows by at most {MOST_GROWTH:.0f} MB",
-            f"{grown:+.0f} MB",
-            grown <= MOST_GROWTH,
-        ),
+        _grown(pid, before),
     ]
 
 
@@ -250,6 +238,12 @@ def _serves(pid: int) -> bool:
         return b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+
+
+def _grown(pid: int, before: float) -> Outcome:
+    grown = megabytes(pid) - before
+    wanted = f"grows by at most {MOST_GROWTH:.0f} MB"
+    return Outcome("memory after them", wanted, f"{grown:+.0f} MB", grown <= MOST_GROWTH)
 
 
 def answered(what: str, seen: Seen) -> Outcome:
