@@ -115,27 +115,24 @@ def check(response: httpx.Response) -> dict[str, Any]:
     return content
 
 
-@pytest.mark.long
-@settings(
+FUZZED = settings(
     max_examples=EXAMPLES,
     deadline=None,
     derandomize="FUZZ_EXAMPLES" not in os.environ,
     suppress_health_check=list(HealthCheck),
     database=None,
 )
+
+
+@pytest.mark.long
+@FUZZED
 @given(data=st.data())
 def test_any_operation(served: Served, data: st.DataObject) -> None:
     document = data.draw(served.operations)
     check(served.ask(json.dumps({"query": document}).encode()))
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="FUZZ_EXAMPLES" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-)
+@FUZZED
 @given(data=st.data())
 def test_what_is_nearly_an_operation(served: Served, data: st.DataObject) -> None:
     known = [text for file in FOLDER.glob("*.graphql") for text in file.read_text("utf-8").split("\n\n")]

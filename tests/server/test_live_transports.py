@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -368,44 +369,27 @@ async def test_frames_are_read_a_few_at_a_time(shop: Serving, monkeypatch: pytes
     assert max(pings.values()) <= 32
 
 
-async def test_messages_begin_in_the_rounds_of_requests(
-    shop: Serving, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("owner", "method", "sent"),
+    [(WSConnection, "receive_data", HANDSHAKE), (_Socket, "_handle", frame(TEXT, b'{"type":"ping"}'))],
+)
+async def test_messages_and_handshakes_begin_in_the_rounds_of_requests(
+    shop: Serving, monkeypatch: pytest.MonkeyPatch, owner: type, method: str, sent: bytes
 ) -> None:
     # Each takes a while, as one does that many clients send at once.
     rounds, handled = 0, Counter[int]()
-    handle = _Socket._handle
+    handle = getattr(owner, method)
 
-    async def handling(self: _Socket, message: Any) -> None:
-        handled[rounds] += 1
-        time.sleep(0.005)  # noqa: ASYNC251  # it is the event loop's time
-        await handle(self, message)
-
-    clients = [await raw_socket(shop, receives=65_536) for _ in range(40)]
-    monkeypatch.setattr(_Socket, "_handle", handling)
-    for client in clients:
-        client.writer.write(frame(TEXT, b'{"type":"ping"}'))
-    async with asyncio.timeout(SECONDS):
-        while handled.total() < 40:
-            rounds += 1
-            await asyncio.sleep(0)
-    assert max(handled.values()) <= 24
-
-
-async def test_handshakes_begin_in_the_rounds_of_requests(
-    shop: Serving, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rounds, handled = 0, Counter[int]()
-    receive = WSConnection.receive_data
-
-    def receiving(self: WSConnection, data: bytes | None) -> None:
+    def handling(*given: Any) -> Any:
         handled[rounds] += 1
         time.sleep(0.005)
-        receive(self, data)
+        return handle(*given)
 
-    monkeypatch.setattr(WSConnection, "receive_data", receiving)
-    clients = [await shop.server.connect() for _ in range(40)]
+    opened = shop.server.connect if sent == HANDSHAKE else partial(raw_socket, shop, receives=65_536)
+    clients = [await opened() for _ in range(40)]
+    monkeypatch.setattr(owner, method, handling)
     for client in clients:
-        client.writer.write(HANDSHAKE)
+        client.writer.write(sent)
     async with asyncio.timeout(SECONDS):
         while handled.total() < 40:
             rounds += 1

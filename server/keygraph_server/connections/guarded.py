@@ -418,21 +418,19 @@ class GuardedConnection(asyncio.Protocol):
     def _check_reading(self, seconds: float, now: float) -> None:
         settings = self.gate.settings
         if self.reading is HEAD:
-            if seconds > settings.head_timeout:
-                self._give_up_waiting()
+            if seconds <= settings.head_timeout:
+                return
+            if self.received or self.bodies:
+                self.refuse(refusals.TOO_SLOW)
+            else:
+                # A browser that connects in advance would take an answer for that to its first request.
+                self.transport.close()
         elif self.reading is BODY:
             if self.received - self._received_then >= PROGRESS:
                 self._received_then, self._since = self.received, now
             elif seconds > settings.body_timeout:
                 self.refuse(refusals.TOO_SLOW)
         elif not self.bodies and not self._unsent.count and seconds > _ENDING_SECONDS:
-            self.transport.close()
-
-    def _give_up_waiting(self) -> None:
-        if self.received or self.bodies:
-            self.refuse(refusals.TOO_SLOW)
-        else:
-            # A browser that connects in advance would take an answer for that to its first request.
             self.transport.close()
 
     def _probe(self, pause: float = _PROBE_SECONDS[0]) -> None:

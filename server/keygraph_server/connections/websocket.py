@@ -107,13 +107,10 @@ class WebSocketConnection(WSProtocol):
         try:
             if came:
                 self.conn.receive_data(came)
-        except (RemoteProtocolError, UnicodeDecodeError):
-            # The head is no handshake.
-            self.transport.write(self.gate.refusal(NOT_HTTP))
+        except (LocalProtocolError, RemoteProtocolError, UnicodeDecodeError):
+            if not self.handshake_complete:
+                self.transport.write(self.gate.refusal(NOT_HTTP))
             self.transport.close()
-            return
-        except LocalProtocolError:
-            self.transport.close()  # after the end
             return
         left = _FRAMES_AT_ONCE
         for event in self.conn.events():
