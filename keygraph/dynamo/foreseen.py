@@ -37,7 +37,10 @@ NEVER: Condition = Or(())
 def before(condition: Condition, changes: Sequence[AttributeChange]) -> Condition:
     """Returns the condition that an item has to meet before the changes. Raises ValueError if no condition can express
     it: for a set to which members are added, or from which several are removed, only what it contains can be known."""
-    return with_comparisons(condition, lambda each: _of_comparison(each, changes))
+    by_name = dict[str, list[AttributeChange]]()
+    for change in changes:
+        by_name.setdefault(change.path[0], []).append(change)
+    return with_comparisons(condition, lambda each: _of_comparison(each, by_name.get(each.path[0], ())))
 
 
 def _of_comparison(condition: Comparison, changes: Sequence[AttributeChange]) -> Condition:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Any
 
 from keygraph.access.claims import Claims, attribute_of_claim, members
@@ -35,6 +36,8 @@ from keygraph.resolve.resolution import Resolution
 from keygraph.resolve.write_rules import as_read_in_rule
 
 _FIX = 'Write access=[read(where={"owner": viewer("sub")}), read(role="support")], for example.'
+MOST_LOOKUPS = 50
+"""How many items of a list a rule looks up for one record. If claims have values for more, that is as if they had none."""
 _ANYTHING = Claim("")
 """Stands for any claim when checking whether a rule can be met at all."""
 WRITTEN_BY: Mapping[Action, frozenset[str]] = {
@@ -535,9 +538,11 @@ def _decide_link(
     if isinstance(decided, bool) and not decided:
         return False
     held = None if isinstance(decided, bool) else decided
-    several = product(*(each or () for each in texts.values()))
-    found = [LinkName(link, dict(zip(texts, each, strict=True)), held) for each in several]
-    return any_of(Eq((each,), True) for each in found) if found else not is_positive
+    several = [each or [] for each in texts.values()]
+    if not 0 < prod(map(len, several)) <= MOST_LOOKUPS:
+        return not is_positive
+    found = [LinkName(link, dict(zip(texts, each, strict=True)), held) for each in product(*several)]
+    return any_of(Eq((each,), True) for each in found)
 
 
 def _key_text(slot: Slot, value: Any, *, is_claim: bool) -> str:

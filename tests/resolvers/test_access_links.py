@@ -318,6 +318,31 @@ async def test_the_bound_holds_and_explain_shows_the_lookup(club: Shop) -> None:
     assert text.count("GetItem") == 2
 
 
+async def test_each_value_of_a_claim_is_a_lookup_of_the_bound(club: Shop) -> None:
+    """Also where the bound of the same document is known of a viewer with fewer values."""
+    found = []
+    for number in (1, 50):
+        claims = {"sub": ["a", *map(str, range(number - 1))]}
+        request = OperationRequest('{ group(groupId: "g3") { name } }', viewer=claims, with_cost=True)
+        answer = await club.world.service.execute(request)
+        assert answer["data"] == {"group": {"name": "g3"}}
+        found.append(answer["extensions"]["cost"]["bound"]["items"])
+    assert found == [2, 51]
+
+
+def test_more_lookups_than_a_rule_makes_allow_nothing() -> None:
+    @record("{group}", "SECRET#{number}", access=[read(where={"not": {"group": MEMBER}})])
+    class Secret:
+        group: Group
+        number: int
+
+    types = Graph(TABLE, User, Group, Membership, Post, Note, Secret).check().types
+    for number in (50, 51):
+        found = Permissions({"sub": [*map(str, range(number))]})
+        decisions = [found.decision(types[name]) for name in ("Post", "Secret")]
+        assert [each is False for each in decisions] == [number > 50] * 2
+
+
 # --- Writes -----------------------------------------------------------------------------------------------
 
 UPDATE = 'mutation { updateGroup(input: {groupId: "%s", name: "new"}) { group { name } } }'

@@ -25,10 +25,13 @@ from keygraph.limits import Limits
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph.turns import WorkBudget
 from keygraph_examples.commerce import graph as commerce
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import OperationRequest, Service, build_schema
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_server.processes.collection import tune_collection
+from tests.conftest import MakeStore
+from tests.resolvers.test_access_links import graph as club
 from tests.resolvers.test_hostile_documents import HOSTILE, SECRET, many, of_library, service
 from tests.schemas import schema_of
 
@@ -51,7 +54,7 @@ def usual_collection() -> Iterator[None]:
 
 async def longest_turn(
     asked: Service,
-    document: str,
+    document: str | OperationRequest,
     variables: Mapping[str, Any] | None = None,
     *,
     most: float = MOST_SECONDS,
@@ -263,6 +266,19 @@ async def test_lists_of_one_node_again_and_again_keep_nobody_waiting(file: Path)
         asked = Service(build_schema(graph), store, secret=SECRET)
         assert "errors" not in await asked.execute(AGAIN)
         assert await longest_turn(asked, AGAIN) < MOST_SECONDS
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_rules_that_look_up_many_items_keep_nobody_waiting(make_store: MakeStore) -> None:
+    """A hundred nodes, for each of which a rule looks up fifty edges."""
+    asked = Service(schema_of(club), await make_store(club.table), secret=SECRET)
+    ids = [global_id(club.types["Group"], (str(number),)) for number in range(100)]
+    claims = {"sub": [*map(str, range(50))]}
+    request = OperationRequest(
+        "query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", {"ids": ids}, viewer=claims
+    )
+    assert await asked.execute(request) == {"data": {"nodes": [None] * 100}}
+    assert await longest_turn(asked, request) < MOST_SECONDS
 
 
 async def test_work_on_many_items_has_a_budget(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -112,8 +113,8 @@ def access_key(access: Permissions, records: Iterable[RecordType]) -> Hashable:
     for record in records:
         restricted = () if record.access is None else filter(record.access.is_restricted, record.order)
         for decision in [access.decision(record, "read", name) for name in (None, *restricted)]:
-            # The name of a link is different for each viewer.
-            paths = [] if isinstance(decision, bool) else paths_of(decision)
-            used = frozenset(path[0].link if isinstance(path[0], LinkName) else path for path in paths)
-            found.append(decision if isinstance(decision, bool) else used)
+            # The names of a link are different for each viewer; how many they are is how much is looked up.
+            paths = [] if isinstance(decision, bool) else dict.fromkeys(paths_of(decision))
+            used = Counter(path[0].link if isinstance(path[0], LinkName) else path for path in paths)
+            found.append(decision if isinstance(decision, bool) else frozenset(used.items()))
     return tuple(found)

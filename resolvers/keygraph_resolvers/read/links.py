@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeAlias, cast
 
 from keygraph.access.grants import Decision
 from keygraph.dynamo.items import Item
@@ -22,8 +22,11 @@ from keygraph.lists.checks import split_condition
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import KnownRecord, ListConditions, Permissions
+from keygraph.turns import step_by_step
 from keygraph_resolvers.read.loaders import NodeLoader
 from keygraph_resolvers.read.meter import READ, Read
+
+Decided: TypeAlias = tuple[KnownRecord, Decision]
 
 
 class Links:
@@ -44,7 +47,9 @@ class Links:
         self._reading += 1
         try:
             page = await store.send(query)
-            wanted = self.unknown(path, page.items, conditions)
+            decisions, wanted = list[Decided | None](), dict[Key, LinkName]()
+            await step_by_step(map(decisions.append, self.decisions(path, page.items, conditions)))
+            await step_by_step(map(wanted.update, map(self.unknown, decisions)))
             for key in wanted:
                 self._waiting.setdefault(key, READ.get())
             sent = self._sent
@@ -56,27 +61,22 @@ class Links:
                 self._leave(self._sent)
         if wanted and sent is not None:
             await self._learn(await sent, wanted.keys())
-        return replace(page, items=self.with_values(path, page.items, conditions))
+        items = list[Item]()
+        await step_by_step(map(items.append, map(self.with_values, page.items, decisions)))
+        return replace(page, items=items)
 
-    def with_values(self, path: AccessPath, items: Sequence[Item], conditions: ListConditions) -> list[Item]:
-        return [
-            item if known is None else {**item, **cast(Item, self._access.link_values(*known))}
-            for item, known in zip(items, self._decisions(path, items, conditions), strict=True)
-        ]
+    def with_values(self, item: Item, decided: Decided | None) -> Item:
+        """Returns an item with the values of the links that its decision needs."""
+        return item if decided is None else {**item, **cast(Item, self._access.link_values(*decided))}
 
-    def unknown(
+    def unknown(self, decided: Decided | None) -> dict[Key, LinkName]:
+        """Returns what must be looked up for an item that was read in a list."""
+        access = self._access
+        return {} if decided is None else access.unknown_keys(decided[0], access.with_item(*decided))
+
+    def decisions(
         self, path: AccessPath, items: Sequence[Item], conditions: ListConditions
-    ) -> dict[Key, LinkName]:
-        """Returns what must be looked up for items that were read in a list."""
-        found: dict[Key, LinkName] = {}
-        for known in self._decisions(path, items, conditions):
-            if known is not None:
-                found |= self._access.unknown_keys(known[0], self._access.with_item(*known))
-        return found
-
-    def _decisions(
-        self, path: AccessPath, items: Sequence[Item], conditions: ListConditions
-    ) -> Iterator[tuple[KnownRecord, Decision] | None]:
+    ) -> Iterator[Decided | None]:
         """Yields each item of a list as a record, with the decision whether the viewer sees it; None if no link decides.
         The decision leaves out what the store decided: an item need not have the attributes for that."""
         graph = self._graph

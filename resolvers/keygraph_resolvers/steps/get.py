@@ -19,7 +19,7 @@ from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.model.permissions import KnownRecord, Permissions
 from keygraph.model.records import RecordType
-from keygraph_resolvers.engine.requests import All, Begun, Beside, GetItems, Reads, Running, Start
+from keygraph_resolvers.engine.requests import All, Begun, Beside, GetItems, Pause, Reads, Running, Start
 from keygraph_resolvers.engine.worst import Described, KeyLookups, StepStart, Unstarted, Wait, Worst
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.global_ids import as_in_keys, read_global_id, read_global_ids
@@ -326,6 +326,8 @@ def filter_visible(
             is_linked = all(isinstance(one, bool) or access.is_linked(record, one) for one in decisions)
             if each.item is None and (reads or not is_linked):
                 unread.append(each)
+            if keys:
+                yield Pause()
         items, others = yield All([look_up(op, record, unread, wait), GetItems(linked, wait)])
         keep_items(op, items)
         for (each, key), answer in others:

@@ -25,6 +25,7 @@ from keygraph.lists.named_edges import edge_keys, in_list
 from keygraph.lists.projection import attributes_of
 from keygraph.lists.query import ListQuery
 from keygraph.lists.reading import Found, count_requests, page_requests
+from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath, WalkedPath
 from keygraph.model.permissions import Permissions, restricted_name
 from keygraph.model.records import RecordType
@@ -36,6 +37,7 @@ from keygraph_resolvers.engine.requests import (
     GetItems,
     Load,
     LoadEach,
+    Pause,
     Reads,
     Start,
     Work,
@@ -544,6 +546,10 @@ def look_up_items(
         items += answer if isinstance(answer, list) else [answer] if answer is not None else []
     if connection.query.form.send is None:
         return items  # no other item decides about them
-    path, conditions = connection.arguments.path, connection.conditions
-    failure = yield from learn(op, op.links.unknown(path, items, conditions), wait)
-    return op.links.with_values(path, items, conditions) if failure is None else failure
+    links, unknown = op.links, dict[Key, LinkName]()
+    decisions = [*links.decisions(connection.arguments.path, items, connection.conditions)]
+    for each in decisions:
+        unknown |= links.unknown(each)
+        yield Pause()
+    failure = yield from learn(op, unknown, wait)
+    return [*map(links.with_values, items, decisions)] if failure is None else failure
