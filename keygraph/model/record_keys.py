@@ -14,7 +14,7 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.shards import Shard
-from keygraph.keys.template import FieldPath, Maybe, Slot, Template
+from keygraph.keys.template import FieldPath, KeyTexts, Maybe, Slot, Template
 from keygraph.keys.types import FieldType, decode, decoder
 from keygraph.keys.union import NodeText
 from keygraph.model.fields import ValueReader
@@ -92,6 +92,22 @@ class Keys:
         if not self.shards:
             return ({},)
         return tuple({slot.name: slot.text.render(shard) for slot in slots} for shard in self.shards)
+
+    def shard_in(self, item: Mapping[str, Value]) -> Mapping[str, str] | None:
+        """Returns the text of the shard that an item is in; None if it is in none of these."""
+        partition = self.attributes[0]
+        texts = self.partition.read(partition.text(item.get(partition.name)) or "")
+        return (
+            None if texts is None else self._known_shards.get(tuple([texts[at] for at in self._shard_places]))
+        )
+
+    @cached_property
+    def _shard_places(self) -> list[int]:
+        return [at for at, slot in enumerate(self.partition.slots) if slot.is_shard]
+
+    @cached_property
+    def _known_shards(self) -> dict[KeyTexts, Mapping[str, str]]:
+        return {tuple(shard.values()): shard for shard in self.shard_texts}
 
     def shard_of(self, identity: Texts) -> Mapping[str, str]:
         """Returns the text of the shard that a record with this identity is written to; empty without shards."""

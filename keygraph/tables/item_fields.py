@@ -31,6 +31,8 @@ class ItemFields:
             for field in record.fields.values()
         ]
         """Each field with its reader and, if its value is that of an attribute, the attribute and its type."""
+        self._unread = [each for each in self._readers if each[0] not in keys.stored_fields]
+        """Those of which certainly right keys say nothing."""
         in_key = {slot.name for slot in record.identity if not slot.lossy}
         # A value in the table's key is never missing.
         self._ends = [
@@ -44,13 +46,21 @@ class ItemFields:
 
     def problems(self, item: Item) -> Iterator[tuple[str, str]]:
         """Yields each field or end that the item lacks, or that cannot be read, with the problem."""
-        for name, read, attribute, type_ in self._readers:
+        yield from self.of_fields(item)
+        yield from self.of_ends(item)
+
+    def of_fields(self, item: Item, *, are_keys_right: bool = False) -> Iterator[tuple[str, str]]:
+        """Yields the problems of fields."""
+        for name, read, attribute, type_ in self._unread if are_keys_right else self._readers:
             if attribute is not None and type(item.get(attribute)) is type_:
                 continue
             try:
                 read(item)
             except CorruptItem as error:
                 yield name, str(error)
+
+    def of_ends(self, item: Item) -> Iterator[tuple[str, str]]:
+        """Yields the problems of ends."""
         for end in self._ends:
             try:
                 is_missing = self._record.end_identity(item, end) is None and end.name in self._needed

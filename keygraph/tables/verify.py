@@ -109,7 +109,7 @@ class Verification:
                 again = await self._verified(window.changed)
                 found = [*(each for each in found if each.example.key not in window.changed), *again]
             left = found if self._repairs is None else await self._repairs.repair(found, self._verified)
-            late = await self._late_findings(window.recognized)
+            late = await self._late_findings(window)
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, window.attributes.counts, [*left, *late])
             if self._repairs is not None:
@@ -117,7 +117,7 @@ class Verification:
             self._reached.advance(segment, page.last)
             advance(self.report.total)
 
-    async def _late_findings(self, items: Iterable[tuple[RecordType, Texts, Item]]) -> list[Finding]:
+    async def _late_findings(self, window: Window) -> list[Finding]:
         """Returns the values that the stream keeps and that are wrong."""
         totals = self._late_totals
         if totals is None:
@@ -132,7 +132,9 @@ class Verification:
             reason = None if self._repairs is None else "keygraph summarize corrects it"
             return [Finding(kind, example, item, field.name, None, reason) for field, kind in kinds.items()]
 
-        nodes = [each for each in items if totals.fields_of(each[0])]
+        types = [record for name, record in self._graph.types.items() if name in window.types]
+        of_stream = {record for record in types if totals.fields_of(record)}
+        nodes = [each for each in window.recognized if each[0] in of_stream] if of_stream else []
         return [each for several in await gathered(wrong(*node) for node in nodes) for each in several]
 
     async def repair_item(self, key: Key) -> list[Finding]:
@@ -333,11 +335,12 @@ class Window:
             self._look_for_gaps(self._backfill, record, item)
             return
         checks = self._checks[record.name]
-        for _, what in checks.fields.problems(item):
+        are_right = checks.fields.keys.are_certainly_right(item, identity)
+        for _, what in checks.fields.of_fields(item, are_keys_right=are_right):
             self._add("unfit", record, what, item)
         for what in self._failing(record, item) if checks.fields.keys.methods else ():
             self._add("unfit", record, what, item)
-        for what in checks.fields.keys.problems(item):
+        for what in () if are_right else checks.fields.keys.problems(item):
             self._add("key", record, what, item)
         if record.table_keys.shards:
             # Of two items, the first one looks for the other.
@@ -351,8 +354,11 @@ class Window:
         if checks.tallies:
             self._counting.append((item, record))
         named = [*named_nodes(record, item, identity)] if checks.has_ends else []
-        copies = [each for each in checks.copies if each.field.follows or "outdated" in self._also]
-        if copies:
+        if len(named) != len(record.ends) or record.list_ends:
+            for _, what in checks.fields.of_ends(item):
+                self._add("unfit", record, what, item)
+        if checks.copies:
+            copies = [each for each in checks.copies if each.field.follows or "outdated" in self._also]
             self._look_for_copies(record, item, copies, named)
         for end, node, own in named:
             # If the keys of several types are alike, a node of any of them will do.

@@ -129,10 +129,12 @@ def test_keys_that_are_as_rendered_have_no_problem(example: str) -> None:
             record = declared.recognise(made)
             if record is not None:
                 keys = fields[record.name].keys
-                is_right = keys._are_certain and keys._are_as_rendered(made)
+                is_right = keys.are_certainly_right(made)
                 quick += is_right
                 found = [what for *_, several in keys._checked(made) for what in several]
+                of_fields = fields[record.name].of_fields
                 assert not (is_right and found), (made, found)
+                assert [*of_fields(made, are_keys_right=is_right)] == [*of_fields(made)], made
     assert quick >= 20
 
 

@@ -172,8 +172,6 @@ class _Reading:
     """The items that passed the filter."""
     scanned: int = 0
     size: int = 0
-    decoded: int = 0
-    """The bytes of JSON that was decoded."""
     fetched: list[int] = field(default_factory=list)
     """The sizes of the items of rows that were fetched from the table."""
     last: Position | None = None
@@ -191,24 +189,26 @@ class _Reading:
         sql = _select(keyed.name, keyed.columns, tuple(span.conditions), span.forward, self.with_items)
         width = len(keyed.columns)
         most = allowed.items if self.with_items else allowed.sizes
+        scanned, size, decoded, found = 0, 0, 0, self.found
         with closing(connection.execute(sql, (*span.values, -1 if limit is None else limit))) as rows:
             for row in rows if allowed.turns is None else allowed.turns.take(rows):
-                self.scanned += 1
-                self.size += row[width]
-                is_last = self.scanned == limit or self.size >= PAGE_BYTES
-                if not is_last and (self.scanned == most or self.size > allowed.bytes):
+                scanned += 1
+                size += row[width]
+                is_last = scanned == limit or size >= PAGE_BYTES
+                if not is_last and (scanned == most or size > allowed.bytes):
                     raise TooMuch
                 if self.with_items:
                     content = row[-1] if fetched is None else fetched(row)
-                    self.decoded += len(content)
-                    if self.decoded > allowed.decoded:
+                    decoded += len(content)
+                    if decoded > allowed.decoded:
                         raise TooMuch
                     stored = _parsed(content, allowed)
                     if passes is None or passes(stored):
-                        self.found.append(stored)
+                        found.append(stored)
                 if is_last:
                     self.last = tuple([read(row[at]) for read, at in keyed.key_readers])
-                    return
+                    break
+        self.scanned, self.size = scanned, size
 
 
 def _nested(items: Iterable[Item | None]) -> int:
@@ -295,21 +295,18 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
     if len(request.keys) > allowed.items:
         raise TooMuch
     decoded = decoder(request.projection)
-    found: dict[StoredKey, Item | None] = {}
     asked = layout.items.rules.positions_bytes(request.keys)
-    sizes, requests, answered, read = list[int](), 0, 0, 0
-    for key in asked:
-        if key in found:
-            continue
-        row: tuple[int, Any] | None = connection.execute(layout.items.get, key).fetchone()
-        size, content = row or (0, None)
-        answered += size
-        read += len(content or b"")
+    found: dict[StoredKey, Item | None] = dict.fromkeys(asked)
+    size_of, read = dict.fromkeys(found, 0), 0
+    for key, (_, size, content) in layout.items.rows(connection, found):
+        read += len(content)
         if read > allowed.decoded:
             raise TooMuch
-        if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
+        found[key], size_of[key] = decoded(_parsed(content, allowed)), size
+    requests, answered, sizes = 0, 0, list(size_of.values())
+    for number, size in enumerate(sizes):
+        answered += size
+        if number % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
             requests, answered = requests + 1, size
-        found[key] = None if content is None else decoded(_parsed(content, allowed))
-        sizes.append(size)
     cost = Cost.of_reads(requests, sizes, consistent=request.consistent)
     return Batch([found[key] for key in asked], cost, _nested(found.values()))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, TypeAlias
 
 from keygraph.dynamo import store
@@ -17,7 +16,6 @@ from keygraph.dynamo.limits import BATCH_WRITE_ITEMS, TOKEN_SECONDS
 from keygraph.dynamo.rules import WriteRules, refuse_transaction, refuse_transaction_size
 from keygraph.engines.sqlite.changes import Replaced, log_changes
 from keygraph.engines.sqlite.layout import (
-    SEVERAL,
     Keyed,
     Layout,
     Row,
@@ -49,7 +47,7 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: store.B
         wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.rules.position_bytes(key)] = None
-    units = _replace(connection, layout, wanted, _stored_rows(connection, layout.items, wanted))
+    units = _replace(connection, layout, wanted, dict(layout.items.rows(connection, wanted)))
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
     return store.Written(store.Cost(requests=requests, write_units=float(units)))
 
@@ -58,7 +56,7 @@ def write(connection: sqlite3.Connection, layout: Layout, request: store.Write) 
     """Does one conditional write. Raises ConditionFailed."""
     action = request.action
     key = layout.items.rules.position_bytes(key_of(action, layout.table))
-    found = _stored_rows(connection, layout.items, [key])
+    found = dict(layout.items.rows(connection, [key]))
     old = _item(found.get(key))
     new = outcome(action, old, layout.table)
     wanted = {key: None if new is None else _rows(layout, new)}
@@ -80,7 +78,7 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: store.T
             raise TokenReused("the token of a transaction was used for another one")
         return store.Written(store.Cost(requests=1))
     keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
-    found = _stored_rows(connection, layout.items, keys)
+    found = dict(layout.items.rows(connection, keys))
     reasons: list[Reason | None] = []
     wanted: _Wanted = {}
     checked = 0
@@ -194,24 +192,6 @@ def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
     item = whole(stored_item(in_table.content))
     keys = layout.rules.keys_of(item)
     return [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
-
-
-def _stored_rows(
-    connection: sqlite3.Connection, keyed: Keyed, keys: Iterable[StoredKey]
-) -> dict[StoredKey, Row]:
-    """Returns the rows of those keys that have one."""
-    wanted = list(keys)
-    found: dict[StoredKey, Row] = {}
-    several = len(wanted) - len(wanted) % SEVERAL
-    for at in range(0, several, SEVERAL):
-        values = list(chain.from_iterable(wanted[at : at + SEVERAL]))
-        for *key, size, content in connection.execute(keyed.get_several, values):
-            found[tuple(key)] = Row(tuple(key), size, content)
-    for one in wanted[several:]:
-        row = connection.execute(keyed.get, one).fetchone()
-        if row is not None:
-            found[one] = Row(one, *row)
-    return found
 
 
 @dataclass(slots=True)

@@ -28,7 +28,6 @@ from keygraph_server.options import (
     ExplainOption,
     ModelOption,
     ReportOption,
-    SegmentsOption,
     StoreOption,
     TypesOption,
 )
@@ -61,7 +60,15 @@ _TITLES: dict[Problem, str] = {
 
 def verify(
     types: TypesOption = None,
-    segments: SegmentsOption = 4,
+    segments: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1000,
+            help="How many parts of the table to read in parallel. Default: 4, but 1 for a SQLite file, except with --yes.",
+            show_default=False,
+        ),
+    ] = None,
     examples: Annotated[
         int, typer.Option(min=0, max=1000, help="How many items to show for each problem.")
     ] = 5,
@@ -131,6 +138,8 @@ def verify(
 
     repairs = partial(Repairs, kinds=kinds, listen=changes.add, rate=WriteRate(rate), is_dry_run=not yes)
     own = known_types(graph, types)
+    # One processor reads a file, which is slower in parts unless writes are waited for meanwhile.
+    segments = segments or (1 if settings.sqlite_file and not yes else 4)
     job = RunningVerification(graph, settings, segments, examples, state, repairs if repair else None, own)
     if explain is not None:
         job.explain(explain, is_json=format_ == "json")
