@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import logging
 import signal
@@ -59,6 +60,27 @@ NUMBERS = itertools.count()
 
 MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 """Gives an open store with a new, empty table. What was made last under a name is the one that is there."""
+
+
+def in_one_world(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Any], Any]:
+    """Like `parametrize`, for rows that leave a world as it is: it is made once, and each row is a subtest."""
+    names = (names,) if isinstance(names, str) else names
+    values = [dict(zip(names, row if len(names) > 1 else (row,), strict=True)) for row in rows]
+
+    def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        @functools.wraps(test)
+        async def each(*, subtests: pytest.Subtests, **fixtures: Any) -> None:
+            for row in values:
+                with subtests.test(**row):
+                    await test(**fixtures, **row)
+
+        signature = inspect.signature(test)
+        kept = [each for name, each in signature.parameters.items() if name not in names]
+        added = inspect.Parameter("subtests", inspect.Parameter.KEYWORD_ONLY)
+        each.__signature__ = signature.replace(parameters=[*kept, added])  # type: ignore[attr-defined]
+        return each
+
+    return decorate
 
 
 # --- What a run leaves out ------------------------------------------------------------------------------

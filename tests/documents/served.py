@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import pytest
-
 from keygraph import Graph
 from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.engines.dynamodb.requests import Wire, render
@@ -21,8 +19,8 @@ from tests.tracing import TracingStore
 
 EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 
-Pattern: TypeAlias = tuple[str, Any, list[str]]
-"""A query, its answer, and the requests that it takes; none where the test does not say them."""
+Pattern: TypeAlias = tuple[str, str, Any, list[str]]
+"""A name, a query, its answer, and the requests that it takes; none where the test does not say them."""
 
 
 def blocks(text: str) -> list[list[str]]:
@@ -31,12 +29,9 @@ def blocks(text: str) -> list[list[str]]:
     return [re.sub("^# .*\n", "", block).split("\n") for block in lines.split("\n\n")]
 
 
-def patterns(text: str) -> list[Any]:
-    """The parameters of a test: blocks of a name, a query, its answer in JSON, and the requests, in any order."""
-    return [
-        pytest.param((query, json.loads(answer), sorted(sent)), id=name)
-        for name, query, answer, *sent in blocks(text)
-    ]
+def patterns(text: str) -> list[Pattern]:
+    """Of blocks of a name, a query, its answer in JSON, and the requests, in any order."""
+    return [(name, query, json.loads(answer), sorted(sent)) for name, query, answer, *sent in blocks(text)]
 
 
 @dataclass
@@ -66,7 +61,7 @@ class Served:
 
     async def answers(self, pattern: Pattern) -> None:
         """Holds an answer, and its requests, against what a pattern says."""
-        query, answer, sent = pattern
+        _, query, answer, sent = pattern
         assert await self.ask(query) == answer
         assert not sent or self.sent == sent
 

@@ -5,11 +5,9 @@ The guide shows its items in figures alone, so those of the sample are made from
 
 from __future__ import annotations
 
-import pytest
-
 from keygraph_examples.billing import graph
 from keygraph_resolvers import build_schema
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.documents.samples import files_of, serve, types_of
 from tests.documents.served import Pattern, patterns
 
@@ -88,7 +86,7 @@ def test_every_item_is_of_a_declared_type() -> None:
     assert types_of(graph, *files_of("billing")) == {"Invoice": 3, "Bill": 3, "InvoiceBill": 5}
 
 
-@pytest.mark.parametrize("pattern", patterns(SAMPLE))
+@in_one_world("pattern", patterns(SAMPLE))
 async def test_each_question_is_answered(make_store: MakeStore, pattern: Pattern) -> None:
     await (await serve(graph, make_store, *files_of("billing"))).answers(pattern)
 

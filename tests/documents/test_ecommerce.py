@@ -7,10 +7,9 @@ of a node by its key also reads that node (a GetItem): whether it exists is part
 
 from __future__ import annotations
 
-import pytest
-
 from keygraph.tables.repair import Repairs
 from keygraph.tables.verify import Verification
+from tests.conftest import in_one_world
 from tests.documents.served import Pattern, Served, patterns
 
 USER = "GetItem USER#12345 / USER#12345"
@@ -254,12 +253,12 @@ Query: PK = USER#12345#SHARD4 AND begins_with(SK, ACTIVITY#), backward
 """
 
 
-@pytest.mark.parametrize("pattern", patterns(ARTICLE))
+@in_one_world("pattern", patterns(ARTICLE))
 async def test_each_pattern_is_answered_from_the_article(article: Served, pattern: Pattern) -> None:
     await article.answers(pattern)
 
 
-@pytest.mark.parametrize("pattern", patterns(SHOP))
+@in_one_world("pattern", patterns(SHOP))
 async def test_each_pattern_is_answered_from_the_shop(shop: Served, pattern: Pattern) -> None:
     await shop.answers(pattern)
 

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from keygraph_examples.education import graph
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.documents.samples import files_of, serve, types_of
 from tests.documents.served import Pattern, patterns
 
@@ -90,11 +88,11 @@ def test_every_item_is_of_a_declared_type() -> None:
     assert types_of(graph, "education.described.jsonl") == {"Student": 1, "Course": 1, "Enrollment": 3}
 
 
-@pytest.mark.parametrize("pattern", patterns(ARTICLE))
+@in_one_world("pattern", patterns(ARTICLE))
 async def test_each_pattern_is_answered_from_the_article(make_store: MakeStore, pattern: Pattern) -> None:
     await (await serve(graph, make_store, "education.jsonl")).answers(pattern)
 
 
-@pytest.mark.parametrize("pattern", patterns(SAMPLE))
+@in_one_world("pattern", patterns(SAMPLE))
 async def test_each_pattern_is_answered_from_the_sample(make_store: MakeStore, pattern: Pattern) -> None:
     await (await serve(graph, make_store, *files_of("education"))).answers(pattern)

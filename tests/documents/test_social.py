@@ -10,7 +10,7 @@ import pytest
 from keygraph import ID, Graph, Many, Table, edge, many, node
 from keygraph_examples import social
 from keygraph_examples.social import graph
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.documents.samples import files_of, read_as_json, serve, types_of
 from tests.documents.served import Pattern, Served, patterns
 
@@ -128,12 +128,12 @@ def test_every_friendship_of_the_sample_is_there_twice() -> None:
     assert since == {(friend, user): day for (user, friend), day in since.items()}
 
 
-@pytest.mark.parametrize("pattern", patterns(ARTICLE))
+@in_one_world("pattern", patterns(ARTICLE))
 async def test_each_question_is_answered_from_the_article(article: Served, pattern: Pattern) -> None:
     await article.answers(pattern)
 
 
-@pytest.mark.parametrize("pattern", patterns(SAMPLE))
+@in_one_world("pattern", patterns(SAMPLE))
 async def test_each_question_is_answered_from_the_sample(make_store: MakeStore, pattern: Pattern) -> None:
     await (await serve(graph, make_store, *files_of("social"))).answers(pattern)
 

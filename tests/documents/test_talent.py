@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keygraph_examples.talent import graph
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.documents.samples import files_of, serve, types_of
 from tests.documents.served import Pattern, Served, patterns
 
@@ -166,7 +166,7 @@ def test_every_item_is_of_a_declared_type() -> None:
     }
 
 
-@pytest.mark.parametrize("pattern", patterns(SAMPLE))
+@in_one_world("pattern", patterns(SAMPLE))
 async def test_each_question_is_answered(sample: Served, pattern: Pattern) -> None:
     await sample.answers(pattern)
 

@@ -10,7 +10,7 @@ import pytest
 from keygraph import ID, Format, Graph, Index, Many, Table, edge, field, many, node, record
 from keygraph.dynamo.items import Item, number
 from keygraph_resolvers.schema.types import build_schema
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
 
 by_state = Index("ByState", "StatePK", "StateSK")
@@ -136,7 +136,7 @@ async def at_root(shops: World, asked: str, field_name: str = "seq") -> list[Any
     return [each[field_name] for each in answer["list"]["nodes"]]
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("range_", "wanted"),
     [
         ("from: 2, to: 12345", [2, 12345, 500, 1500, 9999]),

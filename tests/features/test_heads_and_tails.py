@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from keygraph import ID, ULID, Epoch, Format, Graph, Index, Many, Table, many, node, record, stored
 from keygraph import edge as edge_of
 from keygraph.dynamo.items import Item
+from tests.conftest import in_one_world
 from tests.resolvers.worlds import World, filled
 
 reverse = Index("reverse", "SK", "PK")
@@ -126,7 +125,7 @@ ITEMS: list[Item] = [
 heads = filled(graph, ITEMS)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "wanted"),
     [
         ("orders { totalCount nodes { day total } }",

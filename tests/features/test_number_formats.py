@@ -34,7 +34,7 @@ from keygraph.dynamo.store import BatchWrite, Equals, Query
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.verify import Verification
 from keygraph_resolvers import check
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
 
 ROWS = {
@@ -217,7 +217,7 @@ def shown(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-@pytest.mark.parametrize("name", LISTS)
+@in_one_world("name", LISTS)
 async def test_ranges_are_of_values(log: World, name: str) -> None:
     _, is_descending, value_of = LISTS[name]
     for low, high in BOUNDS:
@@ -239,7 +239,7 @@ async def test_ranges_are_of_values(log: World, name: str) -> None:
             assert found["totalCount"] == len(wanted), range_
 
 
-@pytest.mark.parametrize("name", LISTS)
+@in_one_world("name", LISTS)
 async def test_one_value(log: World, name: str) -> None:
     argument, _, value_of = LISTS[name]
     query = asked(name, f"eq: {shown(value_of(2000))}", "ASC")
@@ -251,7 +251,7 @@ async def test_one_value(log: World, name: str) -> None:
         assert found.get("errors") or found["data"]["shop"][name]["nodes"] == []
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("where", "wanted"),
     [
         (f'again: {{eq: "{milliseconds(1000)}"}}', "1"),
@@ -296,7 +296,7 @@ async def test_ids_and_their_times(log: World) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("name", "range_", "wanted"),
     [
         ("orders", 'fromTime: "2016-07-30T23:54:10.2595Z"', [2]),

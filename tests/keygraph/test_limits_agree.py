@@ -25,10 +25,11 @@ from keygraph.dynamo.store import (
     Query,
     Request,
     Scan,
+    Store,
     Within,
 )
 from keygraph.errors import BadUserInput
-from tests.conftest import LOCAL, MakeStore, on_exact_engines
+from tests.conftest import LOCAL, MakeStore, in_one_world, on_exact_engines
 from tests.keygraph.limits import (
     KB,
     KEY,
@@ -275,15 +276,17 @@ REFUSED: dict[str, tuple[Request[Any], Body]] = {
 }
 
 
+@pytest.fixture
+async def limits(make_store: MakeStore) -> Store:
+    return await make_store(TABLE)
+
+
 @on_exact_engines
-@pytest.mark.parametrize(("request_", "body"), REFUSED.values(), ids=REFUSED)
-async def test_what_dynamodb_refuses_is_refused(
-    make_store: MakeStore, request_: Request[Any], body: Body
-) -> None:
-    store = await make_store(TABLE)
+@in_one_world(("request_", "body"), REFUSED.values())
+async def test_what_dynamodb_refuses_is_refused(limits: Store, request_: Request[Any], body: Body) -> None:
     with pytest.raises(BadUserInput):
-        await store.send(request_)
-    assert (await store.send(Scan())).items == []
+        await limits.send(request_)
+    assert (await limits.send(Scan())).items == []
 
 
 # What we never send, because of what stands in it: nothing that reads or writes gives us these.

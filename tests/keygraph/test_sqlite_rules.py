@@ -29,6 +29,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Index, KeyValue, Table
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.errors import BadUserInput
+from tests.conftest import in_one_world
 from tests.keygraph.shop import SHOP, put
 
 # --- Costs ------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ async def test_a_batch_keeps_the_order_asked_for(shop: SQLiteStore) -> None:
 # --- What is refused --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("request_", "message"),
     [
         (Query(""), "PK is empty"),

@@ -7,13 +7,11 @@ import time
 from enum import Enum
 from typing import Any
 
-import pytest
-
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import NO_LIMITS, OperationRequest
 from keygraph_resolvers.naming.global_ids import global_id
-from tests.conftest import MakeStore, on_exact_engines
+from tests.conftest import MakeStore, in_one_world, on_exact_engines
 from tests.resolvers.bombs import bomb
 from tests.resolvers.operations import GRAPHS, OPERATIONS, served
 from tests.resolvers.worlds import World, library, loan_item, world
@@ -42,7 +40,7 @@ MEMBER = '{ member(memberId: "ann") { %s } }'
 LOANS = MEMBER % "loans(%s) { nodes { title } }"
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("document", "expected"),
     [
         # One GetItem, whatever is selected; a node is looked for even if its key tells everything.

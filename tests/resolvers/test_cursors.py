@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from keygraph_resolvers import Service
+from tests.conftest import in_one_world
 from tests.resolvers.paging import BOOK_LOANS, page
 from tests.resolvers.worlds import World, book_item, loan_item, member_item, reservation_item, visit_item
 
@@ -67,7 +68,7 @@ def reads(world: World) -> set[str]:
     return {"Query", "Count", "BatchGetItem"} & world.operations.keys()
 
 
-@pytest.mark.parametrize("name", LISTS)
+@in_one_world("name", LISTS)
 async def test_a_cursor_of_another_list(lent: World, name: str) -> None:
     cursors = {other: await cursors_of(lent, other) for other in LISTS}
     assert all(cursors[other] for other in LISTS if other != "members")

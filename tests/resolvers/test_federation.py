@@ -16,7 +16,7 @@ from keygraph import ID, JSON, Graph, Many, Table, field, node, stored
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema.types import GraphSchema
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import SECRET, World, world
 
 
@@ -202,7 +202,7 @@ async def test_fields_of_other_servers(served: World) -> None:
     await served.ask('mutation { createUser(input: {userId: "cyd", name: "Cyd"}) { user { name } } }')
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("given", "told"),
     [
         ("x", "representations: 'None' is not the __typename of an entity"),

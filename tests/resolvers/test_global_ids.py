@@ -11,7 +11,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, node, record
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers.naming.global_ids import global_id
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, world
 
 NODE = "query ($id: ID!) { node(id: $id) { __typename id ... on User { name } ... on Product { name } } }"
@@ -60,7 +60,7 @@ UNUSABLE = [
 ]
 
 
-@pytest.mark.parametrize("text", UNUSABLE, ids=range(len(UNUSABLE)))
+@in_one_world("text", UNUSABLE)
 async def test_what_is_no_id(shop: World, text: str) -> None:
     shop.forget()
     assert await shop.codes(NODE, id=text) == ["BAD_USER_INPUT"]
@@ -102,7 +102,7 @@ async def test_a_key_where_an_id_is_due(shop: World) -> None:
     assert await shop.errors(NODE, id="12345") == [("BAD_USER_INPUT", told)]
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("document", "where"),
     [
         ("query ($id: ID!) { user(userId: $id) { name } }", "userId"),
@@ -195,7 +195,7 @@ async def test_keys_that_cannot_be(shop: World, user: str) -> None:
     assert shop.operations == {}
 
 
-@pytest.mark.parametrize("user", ["x" * 1019, "a#b", "USER#x", "#", " ", "日本", "a\0b", '"', "{user_id}"])
+@in_one_world("user", ["x" * 1019, "a#b", "USER#x", "#", " ", "日本", "a\0b", '"', "{user_id}"])
 async def test_keys_that_can_be(shop: World, user: str) -> None:
     key = f"USER#{user}"
     await shop.put({"PK": key, "SK": key, "Type": "User", "userId": user, "name": "found"})

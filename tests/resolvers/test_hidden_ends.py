@@ -27,7 +27,7 @@ from keygraph import (
 from keygraph.dynamo.items import Item
 from keygraph.writing.marks import MARK, new_token, set_mark
 from keygraph_resolvers import OperationRequest
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, world
 
 OWN = {"owner": viewer("sub")}
@@ -159,7 +159,7 @@ async def refused(made: World, document: str, name: str) -> Any:
     return found, made.operations
 
 
-@pytest.mark.parametrize("document", TARGETS.values(), ids=TARGETS)
+@in_one_world("document", TARGETS.values())
 async def test_a_hidden_end_is_as_good_as_absent(docs: World, document: str) -> None:
     absent = await refused(docs, document, "absent")
     for name, (_, is_public) in DOCS.items():

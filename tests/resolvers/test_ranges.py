@@ -10,7 +10,7 @@ import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph_examples.commerce import graph as commerce
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, book_item, copy_item, member_item, visit_item, world
 
 COPIES = [(3, "a"), (3, "ab"), (3, "b"), (3, "b0"), (30, "a"), (30, "c"), (31, "a"), (4, "a")]
@@ -38,7 +38,7 @@ async def visits(stacks: World, arguments: str) -> list[tuple[str, int]]:
     return [(node["day"], node["minute"]) for node in found["member"]["visits"]["nodes"]]
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("arguments", "wanted"),
     [
         ("floor: {eq: 3}", [(3, "a"), (3, "ab"), (3, "b"), (3, "b0")]),
@@ -61,7 +61,7 @@ async def test_unpadded_numbers_and_texts(
     assert await copies(stacks, arguments) == wanted
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("arguments", "wanted"),
     [
         ('day: {eq: "2024-01-01"}', VISITS[:2]),
@@ -109,7 +109,7 @@ async def test_unordered_fields_offer_equality_alone(stacks: World) -> None:
 
 
 @pytest.mark.parametrize("shelf", ["x" * 1025, "é" * 512, "\ud800"])
-@pytest.mark.parametrize("operator", ["eq", "from", "to", "beginsWith"])
+@in_one_world("operator", ["eq", "from", "to", "beginsWith"])
 async def test_arguments_that_no_key_can_have(stacks: World, shelf: str, operator: str) -> None:
     document = """query ($shelf: StringRange) {
       book(bookId: "b") { copies(floor: {eq: 3}, shelf: $shelf) { nodes { floor } } } }"""

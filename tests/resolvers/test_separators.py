@@ -9,7 +9,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
 from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import Service, build_schema
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 
 inverted = Index("inverted", "SK", "PK")
 
@@ -49,7 +49,7 @@ async def service(make_store: MakeStore) -> Service:
     return Service(build_schema(graph), store, secret=b"a secret")
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("said", "wanted"),
     [
         ('{from: "1", to: "1"}', {"1"}),

@@ -9,7 +9,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, read, record, rule, viewer, write
 from keygraph_resolvers import OperationRequest
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
 
 
@@ -65,7 +65,7 @@ async def found(notes: World, where: Any, sub: object = "nobody") -> list[int]:
     return [each["number"] for each in listed["nodes"]]
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("where", "wanted"),
     [
         ({"ownerId": {"eq": "7"}}, [0, 1]),

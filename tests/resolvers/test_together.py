@@ -15,7 +15,7 @@ from keygraph.dynamo.store import Answer, Query, Request
 from keygraph.engines.dynamodb.requests import render
 from keygraph_resolvers import OperationRequest
 from keygraph_resolvers.plan.explained import steps_text
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.documents.served import written_down
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled, within_bound, world
@@ -198,7 +198,7 @@ async def test_a_node_in_two_places_is_read_once(travel: World) -> None:
 
 @pytest.mark.parametrize("letters", [0, 3, 30])
 @pytest.mark.parametrize("days", [0, 30])
-@pytest.mark.parametrize(
+@in_one_world(
     ("selected", "at_most"),
     [
         # The node and what stands behind it: nothing can be missed.

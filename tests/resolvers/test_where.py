@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Many, Table, node, record, stored
-from tests.conftest import MakeStore
-from tests.resolvers.worlds import World, book_item, loan_item, member_item, world
+from tests.conftest import in_one_world
+from tests.resolvers.worlds import World, book_item, filled, loan_item, member_item
 
 LOANS: dict[str, dict[str, Any]] = {
     "ann": {"pages": 10, "note": "torn", "rating": Decimal("4.5"), "medium": "paper", "words": {"a", "b"}},
@@ -50,7 +50,7 @@ async def found(lent: World, where: Any) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("where", "wanted"),
     [
         ({"pages": {"eq": 10}}, ["ann"]),
@@ -97,7 +97,7 @@ async def test_comparisons(lent: World, where: dict[str, Any], wanted: list[str]
     assert await found(lent, where) == wanted
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("where", "wanted"),
     [
         (None, list(LOANS)),
@@ -129,7 +129,7 @@ async def test_and_or_not(lent: World, where: Any, wanted: list[str]) -> None:
     assert await found(lent, where) == wanted
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     "where",
     [
         {"pages": {"lt": None}},
@@ -160,7 +160,7 @@ async def test_what_cannot_be_compared(lent: World, where: Any) -> None:
     assert not {"Query", "Count"} & lent.operations.keys()
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     "where",
     [
         "{rating: {eq: 1e300}}",
@@ -238,7 +238,16 @@ ROOMS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
+hotels = filled(
+    HOTELS,
+    [
+        {"PK": "HOTEL#1", "SK": "HOTEL#1"},
+        *({"PK": "HOTEL#1", "SK": f"ROOM#{number}", **room} for number, room in enumerate(ROOMS)),
+    ],
+)
+
+
+@in_one_world(
     ("where", "wanted"),
     [
         ({"kind": {"eq": "plain"}}, [0, 2, 3]),
@@ -268,10 +277,7 @@ ROOMS: list[dict[str, Any]] = [
         ({"and": [{"kind": {"eq": "plain"}}, {"not": {"currency": {"eq": "EUR"}}}]}, []),
     ],
 )
-async def test_a_missing_value_is_its_default(make_store: MakeStore, where: Any, wanted: list[int]) -> None:
-    hotels = world(HOTELS, await make_store(HOTELS.table))
-    items = [{"PK": "HOTEL#1", "SK": f"ROOM#{number}", **room} for number, room in enumerate(ROOMS)]
-    await hotels.put({"PK": "HOTEL#1", "SK": "HOTEL#1"}, *items)
+async def test_a_missing_value_is_its_default(hotels: World, where: Any, wanted: list[int]) -> None:
     document = """query ($where: RoomWhere) {
       hotel(hotelId: "1") { rooms(where: $where) { totalCount nodes { number } } } }"""
     found = (await hotels.ask(document, where=where))["hotel"]["rooms"]
