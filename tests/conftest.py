@@ -63,7 +63,7 @@ MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 
 
 def in_one_world(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Any], Any]:
-    """Like `parametrize`, for rows that leave a world as it is: it is made once, and each row is a subtest."""
+    """Like `parametrize`, for rows that need no world of their own: it is made once, and each row is a subtest."""
     names = (names,) if isinstance(names, str) else names
     values = [dict(zip(names, row if len(names) > 1 else (row,), strict=True)) for row in rows]
 

@@ -189,7 +189,7 @@ async def test_people_by_place(sample: Served) -> None:
     } <= set(sample.sent)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("list_", "item"),
     [
         ("people", "name"),

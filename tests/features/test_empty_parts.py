@@ -11,8 +11,8 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
 from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.verify import Verification
-from tests.conftest import MakeStore
-from tests.resolvers.worlds import world
+from tests.conftest import MakeStore, in_one_world
+from tests.resolvers.worlds import World, filled, world
 
 by_owner = Index("by-owner", "OwnerPK", "OwnerSK")
 
@@ -113,17 +113,18 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-async def test_what_a_filter_takes_for_absent(make_store: MakeStore, condition: str) -> None:
-    made = world(graph.check(), await make_store(graph.table))
-    await made.put({"PK": "USER#1", "SK": "USER#1"}, *SCOPES)
+scopes = filled(graph.check(), [{"PK": "USER#1", "SK": "USER#1"}, *SCOPES])
+
+
+@in_one_world("condition", CONDITIONS)
+async def test_what_a_filter_takes_for_absent(scopes: World, condition: str) -> None:
     where = f"where: {{resource: {condition}}}"
     unlike = f"where: {{not: {{resource: {condition}}}}}"
     document = f"""{{ user(userId: 1) {{
       like: scopes({where}) {{ nodes {{ scopeId resource }} aggregate {{ max(field: RESOURCE) }} }}
       unlike: scopes({unlike}) {{ nodes {{ scopeId }} }}
     }} }}"""
-    found = (await made.ask(document))["user"]
+    found = (await scopes.ask(document))["user"]
     wanted = CONDITIONS[condition]
     resources = {"4": "a", "5": "b"}
     nodes = sorted(found["like"]["nodes"], key=lambda node: node["scopeId"])

@@ -15,7 +15,7 @@ from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, Request, Write
 from keygraph.tables.verify import Verification
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.races import Interrupted
 from tests.resolvers.worlds import World, filled, world
 from tests.tracing import TracingStore
@@ -90,7 +90,7 @@ UPDATES = [
 
 
 @pytest.mark.parametrize("mutation", UPDATES)
-@pytest.mark.parametrize(
+@in_one_world(
     ("before", "given", "after"),
     [
         (THREAD, 'day: "07"', {**THREAD, "Day": "07", "day": "07"}),
@@ -118,7 +118,7 @@ async def test_no_half_of_a_key_stays_alone(office: World) -> None:
     assert await findings(office) == []
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("before", "given", "after"),
     [
         ({**STATE, "due": "01"}, 'due: "02"', {**STATE, "due": "02", "StateSK": "02#high"}),

@@ -36,7 +36,7 @@ from keygraph.errors import Unavailable
 from keygraph.tables.verify import Verification
 from keygraph_resolvers import OperationRequest, check
 from keygraph_resolvers.naming.global_ids import global_id
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled, within_bound, world
 from tests.schemas import schema_of
@@ -191,7 +191,7 @@ async def test_writes(mailbox: World, asked: str, wanted: Item) -> None:
     assert await stored_item(mailbox, "THREAD#3" if asked.startswith("put") else "THREAD#2") == wanted
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "code", "path"),
     [
         (PUT % 'mailIds: ["a", "y"]', "NOT_FOUND", ["input", "mailIds", 1]),

@@ -14,7 +14,7 @@ from keygraph import ID, Graph, Table, node, rule, stored
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Request, Transaction, Write
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
 from tests.tracing import TracingStore
 
@@ -61,7 +61,7 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-@pytest.mark.parametrize(
+@in_one_world(
     ("before", "given", "after"),
     [
         ({}, 'theme: "blue"', BLUE),
@@ -108,7 +108,7 @@ async def test_members_of_a_set_in_a_map_are_added_and_removed(users: World) -> 
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS[:2])
-@pytest.mark.parametrize(
+@in_one_world(
     ("before", "given", "places"),
     [
         ({"settings": "x"}, 'theme: "a", name: "b"', ["theme"]),

@@ -10,6 +10,7 @@ from keygraph import ID, Graph, Many, Table, counts, edge, node, read, record, v
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet
 from keygraph_resolvers import OperationRequest
+from tests.conftest import in_one_world
 from tests.resolvers.worlds import World, filled, world
 
 
@@ -105,7 +106,7 @@ PUTS = [
 ]
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("mutation", "of", "there"),
     [
         (mutation, key(*of), there)
@@ -137,9 +138,7 @@ async def test_a_new_record_takes_no_key_of_another_type(
         "write(input: {{actions: [{{delete{0}: {{{1}}}}}]}})",
     ],
 )
-@pytest.mark.parametrize(
-    "of", [key("Invoice", 1), key("Credit", 2), key("Slip", 1), key("GiftSlip", 2), key("Slip", 3)]
-)
+@in_one_world("of", [key("Invoice", 1), key("Credit", 2), key("Slip", 1), key("GiftSlip", 2), key("Slip", 3)])
 async def test_a_change_does_not_touch_another_type(
     accounts: World, mutation: str, of: tuple[str, str]
 ) -> None:

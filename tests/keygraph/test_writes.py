@@ -55,7 +55,7 @@ from keygraph.errors import (
     TransactionCanceled,
     TransactionTooLarge,
 )
-from tests.conftest import ENGINES, MakeStore, on_exact_engines
+from tests.conftest import ENGINES, MakeStore, in_one_world, on_exact_engines
 
 by_owner = Index("by-owner", "owner", "at")
 table = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_owner])
@@ -69,6 +69,11 @@ def thing(**attributes: Any) -> Item:
     return {"PK": "A", "SK": "1", **attributes}
 
 
+@pytest.fixture
+async def store(make_store: MakeStore) -> Store:
+    return await make_store(table)
+
+
 async def only(store: Store, key: tuple[str, str] = KEY) -> Item | None:
     [item] = (await store.send(BatchGet((key,), consistent=True))).items
     return item
@@ -80,9 +85,8 @@ async def transact(store: Store, *actions: Action, token: str | None = None) -> 
 
 @on_engines
 async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there(
-    make_store: MakeStore,
+    store: Store,
 ) -> None:
-    store = await make_store(table)
     create = Not(there)
     assert (await store.send(Write(PutItem(thing(n=Decimal(1)), create)))).item is None
     with pytest.raises(ConditionFailed) as refused:
@@ -96,7 +100,7 @@ async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there
 
 
 @on_engines
-@pytest.mark.parametrize(
+@in_one_world(
     ("changes", "expected"),
     [
         ([SetTo(("a",), "x")], {"a": "x"}),
@@ -120,10 +124,7 @@ async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there
         ([SetTo(("text",), None), AddNumber(("n",), Decimal(1))], {"text": None, "n": Decimal(11)}),
     ],
 )
-async def test_changes(
-    make_store: MakeStore, changes: list[AttributeChange], expected: dict[str, Any]
-) -> None:
-    store = await make_store(table)
+async def test_changes(store: Store, changes: list[AttributeChange], expected: dict[str, Any]) -> None:
     before = thing(text="t", n=Decimal(10), map={"in": Decimal(1)}, set=frozenset("ab"), list=["x"])
     await store.send(Write(PutItem(before)))
     answer = await store.send(Write(UpdateItem(KEY, tuple(changes), there)))
@@ -133,8 +134,7 @@ async def test_changes(
 
 
 @on_engines
-async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_store: MakeStore) -> None:
-    store = await make_store(table)
+async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(store: Store) -> None:
     assert (await store.send(Write(UpdateItem(KEY, (SetTo(("a",), "x"),))))).item == thing(a="x")
     assert (await store.send(Write(DeleteItem(KEY, Eq(("a",), "x"))))).item == thing(a="x")
     assert (await store.send(Write(DeleteItem(KEY)))).item is None
@@ -144,7 +144,7 @@ async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_sto
 
 
 @pytest.mark.parametrize("engine", ENGINES[::2])
-@pytest.mark.parametrize(
+@in_one_world(
     "change",
     [
         AddNumber(("text",), Decimal(1)),
@@ -158,8 +158,7 @@ async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_sto
         Remove(("missing", "in")),
     ],
 )
-async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, change: AttributeChange) -> None:
-    store = await make_store(table)
+async def test_changes_that_do_not_fit_what_is_there(store: Store, change: AttributeChange) -> None:
     before = thing(text="t", nothing=None, set=frozenset("ab"), list=["x"])
     await store.send(Write(PutItem(before)))
     with pytest.raises(BadUserInput):
@@ -171,7 +170,7 @@ async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, chan
 
 
 @on_engines
-@pytest.mark.parametrize(
+@in_one_world(
     "changes",
     [
         [SetTo(("PK",), "B")],
@@ -182,15 +181,13 @@ async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, chan
         [SetTo(("a",), "x" * 400 * 1024)],
     ],
 )
-async def test_updates_that_are_refused(make_store: MakeStore, changes: list[AttributeChange]) -> None:
-    store = await make_store(table)
+async def test_updates_that_are_refused(store: Store, changes: list[AttributeChange]) -> None:
     with pytest.raises(BadUserInput):
         await store.send(Write(UpdateItem(KEY, tuple(changes))))
 
 
 @on_exact_engines
-async def test_an_item_that_grows_too_large(make_store: MakeStore) -> None:
-    store = await make_store(table)
+async def test_an_item_that_grows_too_large(store: Store) -> None:
     await store.send(Write(PutItem(thing(a="x" * 300 * 1024))))
     grown = UpdateItem(KEY, (SetTo(("b",), "x" * 150 * 1024),))
     with pytest.raises(ItemTooLarge):
@@ -202,8 +199,7 @@ async def test_an_item_that_grows_too_large(make_store: MakeStore) -> None:
 
 
 @on_engines
-async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_store: MakeStore) -> None:
-    store = await make_store(table)
+async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(store: Store) -> None:
     await transact(store, PutItem(thing(n=Decimal(1), owner="me", at="1")))
     actions = (
         PutItem({"PK": "B", "SK": "1", "owner": "me", "at": "2"}, Not(there)),
@@ -235,9 +231,8 @@ async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_st
 
 @on_engines
 @pytest.mark.parametrize("condition", [And(()), Or(()), Not(And(()))])
-async def test_conditions_that_are_always_the_same(make_store: MakeStore, condition: Condition) -> None:
+async def test_conditions_that_are_always_the_same(store: Store, condition: Condition) -> None:
     """DynamoDB has no constants."""
-    store = await make_store(table)
     checked = transact(store, CheckItem(KEY, condition), PutItem({"PK": "B", "SK": "1"}, condition))
     if condition == And(()):
         await checked
@@ -249,8 +244,7 @@ async def test_conditions_that_are_always_the_same(make_store: MakeStore, condit
 
 
 @on_engines
-async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
-    store = await make_store(table)
+async def test_transactions_that_are_refused(store: Store) -> None:
     puts = [PutItem({"PK": "A", "SK": str(number)}) for number in range(101)]
     with pytest.raises(
         TransactionTooLarge, match="is of 101 items, with those that it only checks; DynamoDB allows 100"
@@ -268,8 +262,7 @@ async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
 
 
 @on_exact_engines
-async def test_the_same_token_writes_once(make_store: MakeStore) -> None:
-    store = await make_store(table)
+async def test_the_same_token_writes_once(store: Store) -> None:
     add = UpdateItem(KEY, (AddNumber(("n",), Decimal(1)),))
     one = uuid.uuid4().hex
     for _ in range(2):
@@ -282,8 +275,7 @@ async def test_the_same_token_writes_once(make_store: MakeStore) -> None:
 
 
 @on_exact_engines
-async def test_a_canceled_transaction_may_use_its_token_again(make_store: MakeStore) -> None:
-    store = await make_store(table)
+async def test_a_canceled_transaction_may_use_its_token_again(store: Store) -> None:
     check, token = CheckItem(("B", "1"), there), uuid.uuid4().hex
     with pytest.raises(TransactionCanceled):
         await transact(store, PutItem(thing()), check, token=token)
@@ -305,9 +297,8 @@ async def test_a_canceled_transaction_may_use_its_token_again(make_store: MakeSt
     ],
 )
 async def test_what_transactions_cost(
-    make_store: MakeStore, engine: str, actions: tuple[Action, ...], units: int, checked: int
+    store: Store, engine: str, actions: tuple[Action, ...], units: int, checked: int
 ) -> None:
-    store = await make_store(table)
     await store.send(Write(PutItem({"PK": "old", "SK": "1", "a": "x" * 2500, "owner": "me", "at": "1"})))
     cost = (await transact(store, *actions)).cost
     assert cost.requests == 1
@@ -315,8 +306,7 @@ async def test_what_transactions_cost(
 
 
 @on_exact_engines  # moto forgets what others wrote while it cancels a transaction
-async def test_writers_at_the_same_time(make_store: MakeStore) -> None:
-    store = await make_store(table)
+async def test_writers_at_the_same_time(store: Store) -> None:
     await store.send(Write(PutItem(thing(n=Decimal(0)))))
     add = (AddNumber(("n",), Decimal(1)),)
     other = ("B", "1")

@@ -10,6 +10,7 @@ import pytest
 from keygraph.dynamo.store import BatchGet, Count, Query, Request
 from keygraph.errors import Throttled, Unavailable
 from keygraph_resolvers.naming.global_ids import global_id
+from tests.conftest import in_one_world
 from tests.resolvers.test_request_counts import line_item, order_item, product_item, user_item
 from tests.resolvers.worlds import World, world
 from tests.tracing import Before, HeldStore
@@ -139,7 +140,7 @@ FAILURES = [Throttled("much"), Unavailable("off"), RuntimeError("secret"), async
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-@pytest.mark.parametrize("number", range(12))
+@in_one_world("number", range(12))
 async def test_one_request_that_fails(shop: World, failure: BaseException, number: int) -> None:
     left = number
 
