@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice, repeat
 from multiprocessing import get_context
@@ -66,8 +66,11 @@ async def crowds(port: int, pid: int, seconds: float, store_url: str) -> Outcome
     usual = [*await asked_of(port, [crowd.SMALL]), *await without_store(port)]
     for name, body_of in crowd.ATTACKS.items():
         requests = [http_post(port, "/graphql", body_of(number)) for number in range(crowd.CLIENTS)]
-        sends = _resets if name == crowd.RESETS else _sends
-        hostile = [partial(again, partial(sends, request), port) for request in requests]
+        attacks = [
+            partial(_resets, request) if name == crowd.RESETS else partial(_asks, [request])
+            for request in requests
+        ]
+        hostile = [partial(again, attack, port) for attack in attacks]
         what = f"{seconds:.0f} s of {crowd.CLIENTS} clients with {name}"
         outcomes += await under_attack(port, pid, seconds, what, hostile, usual, store)
     return outcomes
@@ -91,7 +94,7 @@ async def bodies(port: int, pid: int, share: float) -> Outcomes:
             _memory(max(highest)),
         ]
     seconds = max(5.0, 10.0 * share)
-    hostile = [partial(again, partial(_sends, http_post(port, "/graphql", _SMALL_VALUES)), port)] * 8
+    hostile = [partial(again, partial(_asks, [http_post(port, "/graphql", _SMALL_VALUES)]), port)] * 8
     what = f"{seconds:.0f} s of 8 clients with 1 MB of small values"
     return outcomes + await under_attack(port, pid, seconds, what, hostile, await without_store(port))
 
@@ -125,7 +128,7 @@ async def large_answers(port: int, pid: int, upstream: Upstream, share: float) -
     """DynamoDB answers with 2 GB."""
     usual, right = await without_store(port), await asked_of(port, [_READ])
     seconds = max(5.0, 10.0 * share)
-    hostile = [partial(again, partial(_sends, http_post(port, "/graphql", _READ)), port)] * 8
+    hostile = [partial(again, partial(_asks, [http_post(port, "/graphql", _READ)]), port)] * 8
     before = upstream.requests
     await upstream.become(Mode.LARGE)
     what = f"{seconds:.0f} s of answers of 2 GB from DynamoDB"
@@ -169,20 +172,12 @@ def _memory(highest: float) -> Outcome:
     )
 
 
-async def _asks(requests: Iterator[bytes], port: int, address: str = "127.0.0.1") -> None:
-    """Sends some of the requests on a connection, each when the last one is answered."""
+async def _asks(requests: Iterable[bytes], port: int, address: str = "127.0.0.1") -> None:
+    """Sends up to 20 of the requests on a connection, each when the last one is answered."""
     client = Client(port, address)
     try:
         for request in islice(requests, 20):
             await client.answer(request)
-    finally:
-        client.close()
-
-
-async def _sends(request: bytes, port: int) -> None:
-    client = Client(port)
-    try:
-        await client.answer(request)
     finally:
         client.close()
 
@@ -274,15 +269,32 @@ def _reading(store_url: str, seconds: float) -> Seen:
 # --- Attacks --------------------------------------------------------------------------------------------
 
 
+@asynccontextmanager
+async def _opened(
+    port: int, count: int = 1, limit: int = 65_536
+) -> AsyncIterator[list[asyncio.StreamWriter]]:
+    """Yields so many connections, whose answers are not read beyond the limit; they are reset at the end."""
+    writers: list[asyncio.StreamWriter] = []
+    try:
+        for _ in range(count):
+            writers.append((await asyncio.open_connection("127.0.0.1", port, limit=limit))[1])
+        yield writers
+    finally:
+        for writer in writers:
+            writer.transport.abort()
+
+
+async def _writes_on(port: int, data: bytes) -> None:
+    """Sends the same bytes again and again, and reads nothing."""
+    async with _opened(port, limit=1) as [writer], asyncio.timeout(3):
+        while not writer.is_closing():
+            writer.write(data)
+            await writer.drain()
+
+
 async def _never_reads(port: int) -> None:
     """Sends requests and reads no answer."""
-    with _no_receiving(port) as writer_of:
-        _, writer = await writer_of
-        request = http_post(port, "/graphql", TYPENAME) * 100
-        async with asyncio.timeout(3):
-            while not writer.is_closing():
-                writer.write(request)
-                await writer.drain()
+    await _writes_on(port, http_post(port, "/graphql", TYPENAME) * 100)
 
 
 async def _large_and_never_read(port: int) -> None:
@@ -294,39 +306,30 @@ async def _large_and_never_read(port: int) -> None:
     client.close()
     names = " ".join(f'a{number}: user(userId: "large") {{ name again: name }}' for number in range(9))
     request = http_post(port, "/graphql", orjson.dumps({"query": f"{{ {names} }}"}))
-    with ExitStack() as opened:
-        for _ in range(32):
-            _, writer = await opened.enter_context(_no_receiving(port))
+    async with _opened(port, 32, limit=1) as writers:
+        for writer in writers:
             writer.write(request)
         await asyncio.sleep(2)
 
 
 async def _half_heads(port: int) -> None:
     """Opens connections that never send a complete head."""
-    writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(50)]
-    for writer in writers:
-        writer.write(b"POST /graphql HTTP/1.1\r\nHost: x\r\n")
-    await asyncio.sleep(2)
-    for writer in writers:
-        writer.transport.abort()
+    async with _opened(port, 50) as writers:
+        for writer in writers:
+            writer.write(b"POST /graphql HTTP/1.1\r\nHost: x\r\n")
+        await asyncio.sleep(2)
 
 
 async def _long_head(port: int) -> None:
-    _, writer = await asyncio.open_connection("127.0.0.1", port)
-    async with asyncio.timeout(3):
-        while not writer.is_closing():
-            writer.write(b"X-Long: " + b"x" * 60_000 + b"\r\n")
-            await writer.drain()
+    await _writes_on(port, b"X-Long: " + b"x" * 60_000 + b"\r\n")
 
 
 async def _half_bodies(port: int) -> None:
-    writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(20)]
-    for writer in writers:
-        head = b"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
-        writer.write(head + b" " * 900_000)
-    await asyncio.sleep(2)
-    for writer in writers:
-        writer.transport.abort()
+    head = b"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+    async with _opened(port, 20) as writers:
+        for writer in writers:
+            writer.write(head + b" " * 900_000)
+        await asyncio.sleep(2)
 
 
 def _documents() -> Iterator[bytes]:
@@ -357,17 +360,6 @@ _ATTACKS: Sequence[Callable[[int], Awaitable[None]]] = (
     _half_bodies,
     _hostile_documents,
 )
-
-
-@contextmanager
-def _no_receiving(port: int) -> Iterator[Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
-    """Yields a connection whose answers are not read; it ends with the block."""
-    opening = asyncio.ensure_future(asyncio.open_connection("127.0.0.1", port, limit=1))
-    try:
-        yield opening
-    finally:
-        if opening.done() and not opening.cancelled() and opening.exception() is None:
-            opening.result()[1].transport.abort()
 
 
 async def again(attack: Callable[[int], Awaitable[None]], port: int, until: asyncio.Event) -> None:
