@@ -298,6 +298,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_value_of_many_parts_takes_no_time": Removal(
         f"{_HTTP}/requests.py", 'else known(b"")', "else read(value)"
     ),
+    "test_long_offers_of_a_handshake_are_not_read": Removal(
+        f"{_CONNECTIONS}/guarded.py", "len(each[1]) <= _LONGEST_OFFER", "True"
+    ),
     "test_long_fields_of_a_client_are_not_read": Removal(
         "server/keygraph_server/telemetry/tracing.py", " and len(headers[name]) <= LONGEST_READ", ""
     ),

@@ -403,6 +403,16 @@ async def test_a_handshake_that_is_not_ascii_is_refused(shop: Serving) -> None:
     assert (await client.read()).status == 400
 
 
+@pytest.mark.parametrize("protocol", [HttpToolsConnection, H11Connection])
+async def test_long_offers_of_a_handshake_are_not_read(
+    tmp_path: Path, protocol: type[GuardedConnection]
+) -> None:
+    async with serving(tmp_path, protocol) as shop:
+        client = await shop.server.connect()
+        await client.send(HANDSHAKE.replace(b"graphql-transport-ws", b"a, " * 200))
+        assert b"Sec-WebSocket-Protocol" not in await client.reader.readuntil(b"\r\n\r\n")
+
+
 @pytest.mark.parametrize("is_slow", [False, True])
 async def test_an_endless_message_is_closed(tmp_path: Path, *, is_slow: bool) -> None:
     async with serving(tmp_path, body_timeout=0.2 if is_slow else 30) as shop:

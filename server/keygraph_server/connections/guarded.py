@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from keygraph.chunks import is_mostly_framing
 from keygraph_server.connections import BEGAN, BEGINS, STREAMS, refusals
 from keygraph_server.connections.gate import ConnectionGate, network_of
+from keygraph_server.connections.heads import written_head
 from keygraph_server.connections.system import PROGRESS, Unsent, has_ended, is_gone, write_now
 from keygraph_server.uvicorn_internals import FlowControl
 
@@ -25,6 +26,8 @@ _WAITING_BYTES, _FIELD_BYTES = 2_000, 200
 """What a request that waits takes beside its body, and each of its fields."""
 _FIRST_PART = 1_024
 """The bytes that are read at once until a body is larger than that."""
+_OFFERS, _LONGEST_OFFER = (b"sec-websocket-protocol", b"sec-websocket-extensions"), 512
+"""A longer one counts as a missing one: it would be read name by name, 16 KB of them in a millisecond."""
 _ENDING_SECONDS = 2.0
 """How long the rest of a client's bytes is discarded after its last answer. Closing at once would reset the connection,
 and the client would lose that answer (RFC 9112, 9.6)."""
@@ -137,8 +140,8 @@ class GuardedConnection(asyncio.Protocol):
         is_first = len(self.bodies) == counted
         return self.gate.has_websockets and is_first and self._get_upgrade() == b"websocket"
 
-    def become_websocket(self, head: bytes) -> None:
-        """Hands the connection over to a WebSocket, which answers the request with this head."""
+    def become_websocket(self, line: bytes, rest: bytes) -> None:
+        """Hands the connection over to a WebSocket, which answers the request with this first line. `rest` came after it."""
         from keygraph_server.connections.websocket import WebSocketConnection  # only if they are served
 
         self._unset_keepalive_if_required()
@@ -149,7 +152,8 @@ class GuardedConnection(asyncio.Protocol):
         websocket = WebSocketConnection(self.gate, self.address, **given)
         self.transport.set_protocol(websocket)
         websocket.connection_made(self.transport)
-        websocket.data_received(head)
+        read = [each for each in self.headers if len(each[1]) <= _LONGEST_OFFER or each[0] not in _OFFERS]
+        websocket.data_received(written_head(line, read) + rest)
 
     def drop_newest(self) -> bool:
         """Drops the newest request if it waits for its turn. Returns False if it is already in the application."""

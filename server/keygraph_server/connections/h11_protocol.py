@@ -51,9 +51,7 @@ class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `c
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Hands the connection over."""
-        lines = [event.method + b" " + event.target + b" HTTP/1.1"]
-        lines += [name + b": " + value for name, value in self.headers]
-        self.become_websocket(b"\r\n".join([*lines, b"", b""]) + self.conn.trailing_data[0])
+        self.become_websocket(event.method + b" " + event.target + b" HTTP/1.1", self.conn.trailing_data[0])
 
 
 class _Events(h11.Connection):

@@ -55,6 +55,11 @@ class HeadRules:
         return refusals.not_answered(name)
 
 
+def written_head(line: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The head of a request with this first line, as it is sent."""
+    return b"\r\n".join([line, *(name + b": " + value for name, value in fields), b"", b""])
+
+
 def _pattern(host: str) -> str:
     return rf"([a-z0-9_-]+\.)+{re.escape(host[2:])}" if host.startswith("*.") else re.escape(host)
 

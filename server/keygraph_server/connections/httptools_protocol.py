@@ -11,6 +11,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from keygraph_server.connections.guarded import HEAD, NOTHING, GuardedConnection
+from keygraph_server.connections.heads import written_head
 from keygraph_server.connections.refusals import NOT_HTTP, ConnectionRefusal
 from keygraph_server.uvicorn_internals import ProxyHeadersMiddleware
 
@@ -96,7 +97,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
                 if self.wants_websocket(0):
-                    self.become_websocket(self._head_of_upgrade([]) + data[upgrade.args[0] :])
+                    self.become_websocket(self._first_line(), data[upgrade.args[0] :])
                     return
                 # The parser treats the rest as another protocol, including the body. It is HTTP (RFC 9110, 7.8).
                 self._head = data = self._head_without_upgrade() + data[upgrade.args[0] :]
@@ -113,16 +114,14 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         self._is_upgrade = False
         # The application reads it, to say what there is instead.
         self._offers = [(name, value) for name, value in self.headers if name == b"upgrade"]
-        head = self._head_of_upgrade(self._offers)
+        head = written_head(self._first_line(), [each for each in self.headers if each not in self._offers])
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         return head
 
-    def _head_of_upgrade(self, without: list[tuple[bytes, bytes]]) -> bytes:
-        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
-        lines = [method + b" " + self.url + b" HTTP/" + version]
-        lines += [name + b": " + value for name, value in self.headers if (name, value) not in without]
-        return b"\r\n".join([*lines, b"", b""])
+    def _first_line(self) -> bytes:
+        parser = self.parser
+        return b"%b %b HTTP/%b" % (parser.get_method(), self.url, parser.get_http_version().encode())
 
     def has_requests_waiting(self) -> bool:
         return bool(self.pipeline)
@@ -158,8 +157,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         method, version = parser.get_method(), parser.get_http_version()
         names = [name for name, _ in self.headers]
         refusal = self.head_problem(method, self.url, version, self.headers, len(self.bodies))
-        line = b"%b %b HTTP/%b\r\n" % (method, self.url, version.encode())
-        _, written, self._head = self._head.partition(line)
+        _, written, self._head = self._head.partition(self._first_line() + b"\r\n")
         if refusal is None and not written:
             refusal = NOT_HTTP  # the parser takes more spaces, and RTSP
         if refusal is not None:
