@@ -207,12 +207,6 @@ class TestProduction:
             assert ({error["message"] for error in errors} == {shown}) is (env == "production")
             assert any(name in response.text for name in ("isbn", "title")) is (env == "development")
 
-    async def test_what_is_no_id_tells_no_name(self, folder: Path) -> None:
-        async with running(create_app(settings_of(folder, env="production"))) as client:
-            response = await client.post("/graphql", json={"query": '{ node(id: "x") { id } }'})
-        assert "is not a global id" in response.text
-        assert "ook(" not in response.text
-
     async def test_costs_are_not_told(self, folder: Path) -> None:
         settings = settings_of(folder, env="production", cost_limit=0.5)
         await make_table(settings, book("1", "Emma"))
