@@ -109,6 +109,22 @@ Query: objectId = CONTAINER_009999 AND begins_with(relatedObjectId, PALLET_)
 Query: objectId = PALLET_B021002 AND begins_with(relatedObjectId, BOX_)
 Query: objectId = PALLET_B021003 AND begins_with(relatedObjectId, BOX_)
 Query: objectId = PALLET_B021004 AND begins_with(relatedObjectId, BOX_)
+
+The boxes of a container
+{ container(containerId: "009998") { boxes { totalCount nodes { boxId } } } }
+{"container": {"boxes": {"totalCount": 3, "nodes": [{"boxId": "A03828"}, {"boxId": "A03829"},
+  {"boxId": "A03830"}]}}}
+
+What is below a ship, and what is above a box
+{ ship(shipId: "MARIA") {
+  containers { nodes { containerId } }
+  boxes { totalCount edges { distance node { boxId } } } }
+  box(boxId: "A03831") { pallet { node { container { node { ship { node { name } } } } } } } }
+{"ship": {"containers": {"nodes": [{"containerId": "009998"}, {"containerId": "009999"}]},
+  "boxes": {"totalCount": 5, "edges": [{"distance": 3, "node": {"boxId": "A03828"}},
+  {"distance": 3, "node": {"boxId": "A03829"}}, {"distance": 3, "node": {"boxId": "A03830"}},
+  {"distance": 3, "node": {"boxId": "A03831"}}, {"distance": 3, "node": {"boxId": "A03832"}}]}},
+  "box": {"pallet": {"node": {"container": {"node": {"ship": {"node": {"name": "Maria"}}}}}}}}
 """
 
 

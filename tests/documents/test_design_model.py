@@ -7,11 +7,47 @@ from datetime import UTC, datetime
 import pytest
 
 from keygraph_resolvers import build_schema
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.documents.design_model import Order, OrderStatus, User, UserType, graph
-from tests.documents.served import Served, lines_of
+from tests.documents.served import Pattern, Served, lines_of, patterns
 
 JOINED = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+
+ANSWERED = """
+The paths that the design explains
+{ user(userId: "12345") { addressLine userType orders(first: 1) { nodes {
+  orderId status total customer { userId }
+  items { edges { quantity unitPrice node { productId } } }
+  } } }
+  product(productId: "ABC123") { orders(first: 2) { nodes { orderId } } } }
+{"user": {"addressLine": "John Doe <john@example.com>", "userType": "CUSTOMER",
+  "orders": {"nodes": [{"orderId": "ORD001", "status": "SHIPPED", "total": "199.99",
+  "customer": {"userId": "12345"}, "items": {"edges": [{"quantity": 1, "unitPrice": "199.99",
+  "node": {"productId": "ABC123"}}]}}]}}, "product": {"orders": {"nodes": [{"orderId": "ORD001"},
+  {"orderId": "ORD002"}]}}}
+BatchGetItem PRODUCT#ABC123 / PRODUCT#ABC123, USER#12345 / USER#12345
+Query GSI1: GSI1PK = PRODUCT#ABC123 AND begins_with(GSI1SK, ORDER#)
+Query GSI1: GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)
+Query: PK = ORDER#ORD001 AND begins_with(SK, PRODUCT#)
+
+The edges and records of the design
+{ category(categoryId: "headphones") {
+  children { edges { childName node { categoryId } } }
+  parents { nodes { categoryId } }
+  }
+  tag(tagName: "wireless") { products { nodes { productId } } }
+  product(productId: "ABC123") { prices(first: 1, direction: DESC) { nodes { __typename timestamp price } } }
+  user(userId: "12345") { reviews(first: 1) { nodes { reviewId comment } } }
+  users(first: 1) { nodes { userId createdAt } } }
+{"category": {"children": {"edges": [{"childName": "Studio headphones",
+  "node": {"categoryId": "studio-headphones"}}, {"childName": "Wireless headphones",
+  "node": {"categoryId": "wireless-headphones"}}]}, "parents": {"nodes": [{"categoryId": "electronics"}]}},
+  "tag": {"products": {"nodes": [{"productId": "ABC123"}, {"productId": "GHI789"}]}},
+  "product": {"prices": {"nodes": [{"__typename": "Price", "timestamp": "2024-03-01T00:00:00Z",
+  "price": "199.99"}]}}, "user": {"reviews": {"nodes": [{"reviewId": "REV001",
+  "comment": "Excellent sound quality!"}]}}, "users": {"nodes": [
+  {"userId": "98765", "createdAt": "2024-01-05T09:00:00Z"}]}}
+"""
 
 
 @pytest.fixture
@@ -65,67 +101,6 @@ def test_its_descriptions_are_the_schemas() -> None:
     assert '"""The table holds no item for a tag, only its edges."""\ntype Tag implements Node {' in sdl
 
 
-async def test_the_paths_that_the_design_explains(design: Served) -> None:
-    assert await design.ask("""{
-      user(userId: "12345") { addressLine userType orders(first: 1) { nodes {
-        orderId status total customer { userId }
-        items { edges { quantity unitPrice node { productId } } }
-      } } }
-      product(productId: "ABC123") { orders(first: 2) { nodes { orderId } } }
-    }""") == {
-        "user": {
-            "addressLine": "John Doe <john@example.com>",
-            "userType": "CUSTOMER",
-            "orders": {
-                "nodes": [
-                    {
-                        "orderId": "ORD001",
-                        "status": "SHIPPED",
-                        "total": "199.99",
-                        "customer": {"userId": "12345"},
-                        "items": {
-                            "edges": [{"quantity": 1, "unitPrice": "199.99", "node": {"productId": "ABC123"}}]
-                        },
-                    }
-                ]
-            },
-        },
-        "product": {"orders": {"nodes": [{"orderId": "ORD001"}, {"orderId": "ORD002"}]}},
-    }
-    assert design.sent == [
-        "BatchGetItem PRODUCT#ABC123 / PRODUCT#ABC123, USER#12345 / USER#12345",
-        "Query GSI1: GSI1PK = PRODUCT#ABC123 AND begins_with(GSI1SK, ORDER#)",
-        "Query GSI1: GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)",
-        "Query: PK = ORDER#ORD001 AND begins_with(SK, PRODUCT#)",
-    ]
-
-
-async def test_the_edges_and_records_of_the_design(design: Served) -> None:
-    assert await design.ask("""{
-      category(categoryId: "headphones") {
-        children { edges { childName node { categoryId } } }
-        parents { nodes { categoryId } }
-      }
-      tag(tagName: "wireless") { products { nodes { productId } } }
-      product(productId: "ABC123") { prices(first: 1, direction: DESC) { nodes { __typename timestamp price } } }
-      user(userId: "12345") { reviews(first: 1) { nodes { reviewId comment } } }
-      users(first: 1) { nodes { userId createdAt } }
-    }""") == {
-        "category": {
-            "children": {
-                "edges": [
-                    {"childName": "Studio headphones", "node": {"categoryId": "studio-headphones"}},
-                    {"childName": "Wireless headphones", "node": {"categoryId": "wireless-headphones"}},
-                ]
-            },
-            "parents": {"nodes": [{"categoryId": "electronics"}]},
-        },
-        "tag": {"products": {"nodes": [{"productId": "ABC123"}, {"productId": "GHI789"}]}},
-        "product": {
-            "prices": {
-                "nodes": [{"__typename": "Price", "timestamp": "2024-03-01T00:00:00Z", "price": "199.99"}]
-            }
-        },
-        "user": {"reviews": {"nodes": [{"reviewId": "REV001", "comment": "Excellent sound quality!"}]}},
-        "users": {"nodes": [{"userId": "98765", "createdAt": "2024-01-05T09:00:00Z"}]},
-    }
+@in_one_world("pattern", patterns(ANSWERED))
+async def test_the_examples_of_the_design_are_answered(design: Served, pattern: Pattern) -> None:
+    await design.answers(pattern)

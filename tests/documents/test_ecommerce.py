@@ -250,6 +250,18 @@ Query: PK = USER#12345#SHARD1 AND begins_with(SK, ACTIVITY#), backward
 Query: PK = USER#12345#SHARD2 AND begins_with(SK, ACTIVITY#), backward
 Query: PK = USER#12345#SHARD3 AND begins_with(SK, ACTIVITY#), backward
 Query: PK = USER#12345#SHARD4 AND begins_with(SK, ACTIVITY#), backward
+
+What is bought together
+{ product(productId: "ABC123") { boughtTogether { edges { score paths node { productId } } } } }
+{"product": {"boughtTogether": {"edges": [{"score": 3.0, "paths": 2, "node": {"productId": "JKL012"}}]}}}
+
+All categories below one
+{ category(categoryId: "electronics") { descendants { edges { distance node { categoryId } } } } }
+{"category": {"descendants": {"edges": [{"distance": 1, "node": {"categoryId": "accessories"}},
+  {"distance": 1, "node": {"categoryId": "headphones"}}, {"distance": 1, "node": {"categoryId": "speakers"}},
+  {"distance": 2, "node": {"categoryId": "cables"}}, {"distance": 2,
+  "node": {"categoryId": "studio-headphones"}}, {"distance": 2,
+  "node": {"categoryId": "wireless-headphones"}}]}}}
 """
 
 

@@ -105,6 +105,15 @@ How Alice and David are connected
   {"via": "USER_FRIENDS", "node": {"userId": "David"}}]}}
 Query: PK = USER#Alice AND begins_with(SK, FRIEND#)
 Query: PK = USER#David AND begins_with(SK, FRIEND#)
+
+People one may know
+{ user(userId: "Bob") {
+  peopleYouMayKnow { edges { score paths node { name } } }
+  network { edges { distance node { userId } } } } }
+{"user": {"peopleYouMayKnow": {"edges": [{"score": 1.0, "paths": 1, "node": {"name": "Charlie Chaplin"}}]},
+  "network": {"edges": [{"distance": 1, "node": {"userId": "Alice"}},
+  {"distance": 1, "node": {"userId": "David"}}, {"distance": 1, "node": {"userId": "Eve"}},
+  {"distance": 2, "node": {"userId": "Charlie"}}]}}}
 """
 
 

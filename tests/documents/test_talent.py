@@ -145,6 +145,14 @@ Query by-type-target: TargetSet = 3 AND begins_with(TypeTarget, PLACE|3|)
 Query: NodeId = 1 AND begins_with(TypeTarget, SKILL|)
 Query: NodeId = 5 AND begins_with(TypeTarget, SKILL|)
 Query: NodeId = 9 AND begins_with(TypeTarget, SKILL|)
+
+Peers, by how many skills they share
+{ person(nodeId: 1) {
+  peers { edges { score paths node { nodeId } } }
+  skills { nodes { people { nodes { nodeId } } } } } }
+{"person": {"peers": {"edges": [{"score": 1.0, "paths": 1, "node": {"nodeId": 13}},
+  {"score": 1.0, "paths": 1, "node": {"nodeId": 5}}]}, "skills": {"nodes": [
+  {"people": {"nodes": [{"nodeId": 1}, {"nodeId": 13}, {"nodeId": 5}]}}]}}}
 """
 
 

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import graphql
 import pytest
 
 import keygraph_examples
@@ -218,19 +217,3 @@ def test_the_article_and_a_sample_fit_into_one_table() -> None:
     shared = [item for item in SHOPS["sample"] if (item["PK"], item["SK"]) in article]
     assert [item for item in shared if article[item["PK"], item["SK"]] != item] == []
     assert {item["Type"] for item in shared} == {"Category", "CategoryChild"}
-
-
-def test_the_queries_to_try_are_named() -> None:
-    document = graphql.parse((FOLDER / "commerce.graphql").read_text(encoding="utf-8"))
-    operations = [node for node in document.definitions if isinstance(node, graphql.OperationDefinitionNode)]
-    assert [node.name and node.name.value for node in operations] == [
-        "CustomerWithOrders",
-        "ProductPage",
-        "CategoryTree",
-        "MostReviewed",
-        "PricesAndActivities",
-        "NewCustomer",
-        "PlaceOrder",
-        "PayOrder",
-        "CancelOrder",
-    ]
