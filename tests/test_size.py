@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_989, ("server",): 14_261, ("tests",): 102_522}
+LINES = {("keygraph", "resolvers"): 62_988, ("server",): 14_263, ("tests",): 102_521}
 
 
 @pytest.mark.parametrize("folders", LINES)

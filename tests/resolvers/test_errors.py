@@ -106,8 +106,7 @@ async def test_operations_by_name(shop: World) -> None:
     [[code, told]] = await shop.errors("subscription { userChanged { name } }")
     assert (code, told) == (
         "GRAPHQL_VALIDATION_FAILED",
-        "There are no subscriptions here, over HTTP or a WebSocket: send queries and mutations, "
-        "and query again for what may have changed.",
+        "Live queries are off here, so there are no subscriptions: query again for what may have changed.",
     )
 
 

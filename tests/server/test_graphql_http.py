@@ -629,11 +629,11 @@ class TestAnswers:
         assert response.status_code == 406
         assert message(response) == (
             "answers are application/graphql-response+json or application/json, and nothing is streamed: "
-            "there are no subscriptions, send queries and mutations"
+            "there are no subscriptions until KEYGRAPH_LIVE is set"
         )
 
     async def test_a_websocket_is_refused_in_words(self, client: httpx.AsyncClient, app: Starlette) -> None:
-        told = "this server has no WebSockets and no subscriptions: send queries and mutations as HTTP POST"
+        told = "this server has no WebSockets and no subscriptions until KEYGRAPH_LIVE is set: send HTTP POST"
         response = await client.get("/graphql", headers={"connection": "Upgrade", "upgrade": "WebSocket"})
         assert (response.status_code, message(response)) == (400, told)
         sent: list[Message] = []

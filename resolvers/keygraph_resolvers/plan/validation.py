@@ -37,8 +37,7 @@ VisitorT = TypeVar("VisitorT", bound=Visitor)
 MOST_ERRORS = 10
 """The most errors to report. Each takes up to a millisecond, because it searches for names that may have been meant."""
 NO_SUBSCRIPTIONS = (
-    "There are no subscriptions here, over HTTP or a WebSocket: send queries and mutations, "
-    "and query again for what may have changed."
+    "Live queries are off here, so there are no subscriptions: query again for what may have changed."
 )
 SENT_TO_WHO_LISTENS = "A subscription has many answers: send it over a WebSocket (graphql-transport-ws), or with Accept: text/event-stream."
 _UNNAMED = (

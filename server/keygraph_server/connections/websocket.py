@@ -48,7 +48,7 @@ class WebSocketConnection(WSProtocol):
         self.address = address
         self.held = 0
         self._unsent = Unsent()
-        self._waiting = b""
+        self._unread = b""
         """What wsproto has not got yet: it parses the head of a handshake at once, which takes up to a millisecond."""
         self._unparsed = 0
         """The bytes that were not parsed yet."""
@@ -82,7 +82,7 @@ class WebSocketConnection(WSProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._unparsed += len(data)
-        self._waiting += data
+        self._unread += data
         if self._turn is None:
             turn = rounds().enter_if_over(self.address)
             if turn is None:
@@ -103,10 +103,10 @@ class WebSocketConnection(WSProtocol):
 
     def handle_events(self) -> None:
         """Handles some of what has come, as far as the application can take it."""
-        waiting, self._waiting = self._waiting, b""
+        unread, self._unread = self._unread, b""
         try:
-            if waiting:
-                self.conn.receive_data(waiting)
+            if unread:
+                self.conn.receive_data(unread)
         except (LocalProtocolError, RemoteProtocolError, UnicodeDecodeError):
             if not self.handshake_complete:
                 self.transport.write(self.gate.refusal(NOT_HTTP))

@@ -81,8 +81,10 @@ FOREIGN = (
     "pages of this origin may not send requests: add it to KEYGRAPH_CORS_ORIGINS, also if it is this server's own and "
     "a proxy replaces the Host header"
 )
-NO_WEBSOCKETS = "this server has no WebSockets and no subscriptions: send queries and mutations as HTTP POST"
-_NO_STREAMS = ", and nothing is streamed: there are no subscriptions, send queries and mutations"
+NO_WEBSOCKETS = (
+    "this server has no WebSockets and no subscriptions until KEYGRAPH_LIVE is set: send HTTP POST"
+)
+_NO_STREAMS = ", and nothing is streamed: there are no subscriptions until KEYGRAPH_LIVE is set"
 _STREAMS = (b"text/event-stream", b"multipart/mixed")
 _RETRY_AFTER = (b"retry-after", b"1")
 """In seconds: a server that is overloaded now may have time then."""
