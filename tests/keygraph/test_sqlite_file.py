@@ -246,6 +246,29 @@ async def test_two_processes_share_a_file(tmp_path: Path) -> None:
         assert (await one.send(Scan())).items == []
 
 
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+async def test_a_file_that_somebody_else_writes_into_is_noticed(
+    tmp_path: Path, is_checkpointed: bool
+) -> None:
+    path = tmp_path / "shop.db"
+    async with open_sqlite(path, SHOP) as store:
+        await store.send(CreateTable())
+        for n in range(9):
+            await put(store, {"PK": "p", "SK": f"{n}", "text": "x" * 9_000})
+            # What SQLite does, in any process, is not mistaken for it.
+            with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                if is_checkpointed or n == 0:
+                    other.execute("PRAGMA wal_checkpoint(TRUNCATE)" if n % 2 else "VACUUM")
+                    other.execute("PRAGMA wal_checkpoint")
+            assert store.outage is None
+        with path.open("r+b") as file:
+            file.seek(5000)
+            file.write(b"x")
+        with pytest.raises(Unavailable, match="was replaced or overwritten while it was in use"):
+            await put(store, {"PK": "p", "SK": "lost"})
+        assert store.outage is not None
+
+
 def _delete(path: Path) -> None:
     path.unlink()
 

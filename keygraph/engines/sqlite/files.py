@@ -18,11 +18,13 @@ _LOG_HEADER_BYTES = 32
 _LOG_MAGIC = b"\x37\x7f\x06"
 """The first bytes of a log, unless it is empty (https://www.sqlite.org/fileformat2.html#the_write_ahead_log)."""
 _FRAME_HEADER_BYTES = 24
-_STATE_BYTES = 48
+_STATE_BYTES, _INDEX_BYTES = 48, 132
 """The first bytes of a log's index (https://www.sqlite.org/walformat.html, 2.1)."""
 
 _SALTS = slice(32, 40)
 """The part of it that SQLite changes when it begins the log again."""
+_COPIED, _COPYING = slice(96, 100), slice(128, 132)
+"""How many frames of the log SQLite has copied into the database, and how many it has begun to copy."""
 
 _LOCKED_BYTES = 510, 0x40000002
 """How many bytes of a database every connection locks, and from where (https://www.sqlite.org/lockingv3.html, 3.0)."""
@@ -101,6 +103,8 @@ class OpenFiles:
         """The salts of the log when it was last looked at, its end, and its last frame, which SQLite does not change."""
         self._whole_end: int | None = None
         """Where a log that was cut ends."""
+        self._last_change = b"", 0
+        """How far the log was copied into the database, and when the database was changed, when that was last looked at."""
         self._lost: Path | None = None
         """A file that was cut, or in whose place another one was: what SQLite writes into it later need not be in the
         database, even if it comes back."""
@@ -148,8 +152,25 @@ class OpenFiles:
                 with suppress(OSError):
                     path.unlink()
 
+    @property
+    def _copied(self) -> bytes:
+        state = os.pread(self._index.fileno(), _INDEX_BYTES, 0)
+        return state[_SALTS] + state[_COPIED] + state[_COPYING]
+
+    def _is_overwritten(self, copied: bytes, changed: int) -> bool:
+        """Returns whether somebody else has changed the database, of which `copied` was read before the time of its last change.
+
+        SQLite does it only to copy frames of the log, and notes that in the index before and after.
+        """
+        before = self._last_change
+        if copied != self._copied:
+            return False
+        self._last_change = copied, changed
+        return copied[8:12] == copied[12:] and copied == before[0] and changed != before[1]
+
     def problem(self) -> str | None:
         """What has happened to a file; None if all are in their places."""
+        copied = self._copied
         for path, opened in self._opened.items():
             try:
                 found = path.stat()
@@ -167,8 +188,10 @@ class OpenFiles:
                 os.ftruncate(self.log_file.fileno(), self._whole_end)
             elif (path is not self._log and found.st_size == 0) if is_same else is_used:
                 self._lost = path
+            elif path is self._database and is_same and self._is_overwritten(copied, found.st_mtime_ns):
+                self._lost = path
             if path is self._lost or not is_same:
-                return f"{path} was replaced while it was in use: restart with the right file there"
+                return f"{path} was replaced or overwritten while it was in use: restart with the right file there"
         return None
 
     def _is_cut(self) -> bool:
