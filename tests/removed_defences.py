@@ -585,6 +585,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_mark_of_another_program_blocks_neither_writes_nor_deletes": Removal(
         f"{_WRITING}/marks.py", 'if isinstance(mark, str) and "#" in mark:', "if isinstance(mark, str):"
     ),
+    "test_a_mark_of_what_no_copy_follows_is_removed": Removal(
+        f"{_WRITING}/sending/edges.py", "        references = (\n", "        references = write.graph.references[request.record.name] and (\n"
+    ),
     "test_a_note_that_cannot_be_read_is_a_conflict": Removal(
         f"{_WRITING}/sending/idempotency.py", "except (KeyError, TypeError, ValueError):", "except ZeroDivisionError:"
     ),

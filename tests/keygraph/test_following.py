@@ -567,13 +567,19 @@ async def test_a_mark_of_another_program_blocks_neither_writes_nor_deletes(
     assert not (await store.send(Scan())).items
 
 
-async def test_a_mark_of_a_node_that_no_copy_follows_is_removed(make_store: MakeStore) -> None:
-    """The model may have had such copies."""
+async def test_a_mark_of_what_no_copy_follows_is_removed(make_store: MakeStore) -> None:
+    """The model may have had such copies. An edge has none in any model."""
     store = await make_store(graph.table)
-    await write(graph, store, [Create(person, {"person_id": "ann", "name": "Ann"})])
-    await write(graph, store, [Create(task, {"task_id": "1", "owner": ("PERSON#ann",)})])
-    for _ in range(2):
-        await store.send(Write(UpdateItem(("TASK#1",) * 2, (SetTo((COPYING,), "?"),))))
+    for request in (
+        Create(person, {"person_id": "ann", "name": "Ann"}),
+        Create(team, {"team_id": "red", "name": "Red"}),
+        Put(membership, {"team": RED, "person": ANN}),
+        Create(task, {"task_id": "1", "owner": ("PERSON#ann",)}),
+    ):
+        await write(graph, store, [request])
+    for key in (("TASK#1", "TASK#1"), ("TEAM#red", "PERSON#ann")):
+        await store.send(Write(UpdateItem(key, (SetTo((COPYING,), "?"),))))
+        await write(graph, store, [Change(membership, ("red", "ann"), {"role": "captain"})])
         repairs = Repairs(graph, store, None, lambda *_: None)
         await Verification(graph, store, repairs=repairs).run(lambda _: None)
         items = [item async for page in pages(store, Scan()) for item in page.items]

@@ -397,17 +397,24 @@ async def test_more_items_than_were_requested_are_not_decoded(
 
 @pytest.mark.parametrize("request_", [Scan(), Query("x")])
 async def test_a_page_that_comes_again_and_again_is_an_outage(request_: Query | Scan) -> None:
-    key = {"PK": {"S": "x"}, "SK": {"S": "A"}}
-    page = {"Items": [], "Count": 0, "ScannedCount": 0, "LastEvaluatedKey": key}
-    store = DynamoDBStore(ClientTransport(ScriptedClient(*[page] * 9)), table)
+    scripted = [
+        {
+            "Items": [],
+            "Count": 0,
+            "ScannedCount": 0,
+            "LastEvaluatedKey": {"PK": {"S": "x"}, "SK": {"S": "A"}},
+        }
+        for _ in range(2)
+    ]
+    answers = pages(DynamoDBStore(ClientTransport(ScriptedClient(*scripted)), table), request_)
+    await anext(answers)
     with pytest.raises(Unavailable, match="is not DynamoDB"):
-        async for _ in pages(store, request_):
-            pass
+        await anext(answers)
 
 
 async def test_an_item_that_an_answer_has_twice_is_an_outage() -> None:
     """The other one would be missing, and what names it would be repaired."""
-    answer = {"Responses": {"Shop": [{"PK": {"S": "USER#1"}, "SK": {"S": "A"}}] * 2}}
+    answer = {"Responses": {"Shop": [{"PK": {"S": "USER#1"}, "SK": {"S": "A"}} for _ in range(2)]}}
     assert isinstance(await _failure(ScriptedClient(answer), BatchGet((_key(1), _key(2)))), Unavailable)
 
 

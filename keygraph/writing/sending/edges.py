@@ -87,9 +87,12 @@ def searches(write: WriteContext, nodes: Iterable[Delete | Move | Change]) -> li
     """Returns everything that must be read to find the records that name these nodes, or that copy what changes."""
     found = list[Search]()
     for request in nodes:
-        references = write.graph.references[request.record.name]
-        if isinstance(request, Change):
-            references = tuple(each.reference for each in followers(write, request))
+        # What is no node, and so has neither, can have a mark all the same.
+        references = (
+            [each.reference for each in followers(write, request)]
+            if isinstance(request, Change)
+            else write.graph.references[request.record.name]
+        )
         for reference in references:
             if reference.path is not None:
                 form = ListForm(write.graph, reference.path).of(request.identity)
