@@ -579,6 +579,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_number_that_none_can_hold_stays_missing": Removal(
         "keygraph/tables/repair.py", "    wrong = [each for each in wrong if is_storable(each.right)]\n", ""
     ),
+    "test_a_value_to_which_nothing_can_be_added_stops_no_other_repair": Removal(
+        "keygraph/tables/repair.py", "            return _why(error)\n\n    async def _send(", "            raise error\n\n    async def _send("
+    ),
     "test_a_mark_that_cannot_be_read_is_one_that_was_left": Removal(
         f"{_WRITING}/marks.py", "return CopyingMark(new_token(), unreadable=", "raise KeyError("
     ),
@@ -670,7 +673,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/files.py", "            return True\n        except OSError:", "            return False\n        except OSError:"
     ),
     "test_a_file_that_came_back_after_another_one_was_there_is_not_used": Removal(
-        "keygraph/engines/sqlite/files.py", " if is_same else is_used:", " if is_same else False:"
+        "keygraph/engines/sqlite/files.py", " if is_same else self._is_used(path, found):", " if is_same else False:"
     ),
     "test_a_proxy_is_trusted_by_its_address_of_ipv4": Removal(
         "server/keygraph_server/processes/server.py", "both_forms(config.forwarded_allow_ips)", "config.forwarded_allow_ips"

@@ -545,16 +545,16 @@ class Repairs:
     async def _made(self, item: _Repaired, stored: Stored) -> bool | None:
         """Makes the next repair of an item. Returns whether it is made, and None if the item need not be verified again."""
         stored = stored if self._is_read(item) else {item.key: item.next[0].item}
-        steps = item.reasons.get(item.kind) or await self._steps(item, stored)
-        sent = (
-            steps if isinstance(steps, str) else steps is not None and await self._send(item.next[0], steps)
-        )
-        if isinstance(steps, str) or isinstance(sent, str):
+        made = item.reasons.get(item.kind) or await self._steps(item, stored)
+        if made is None:
+            return False
+        sent = made if isinstance(made, str) else await self._send(item.next[0], made[0])
+        if isinstance(made, str) or isinstance(sent, str):
             item.reasons[item.kind] = str(sent).rstrip(".")
             return None
-        if steps is None or not sent:
+        if not sent:
             return False
-        changes = self._changes(stored, steps)
+        steps, changes = made
         self._listen(item.kind, changes)
         if not self._is_dry_run:
             self._count_written(changes)
@@ -564,8 +564,11 @@ class Repairs:
             item.listed.update(_ORDER if is_gone else _KINDS[_KIND_OF[each.kind.problem]])
         return None
 
-    async def _steps(self, item: _Repaired, stored: Stored) -> Steps | None:
-        """Returns the steps of the next repair of an item; None if it has changed since it was verified."""
+    async def _steps(
+        self, item: _Repaired, stored: Stored
+    ) -> tuple[list[TransactionStep], list[ItemChange]] | str | None:
+        """Returns the steps of the next repair of an item, and how they change items; the reason if there is none, and None if
+        the item has changed since it was verified."""
         if stored[item.key] != item.next[0].item:
             return None
         write = self._context.knowing(stored)
@@ -574,11 +577,14 @@ class Repairs:
             steps = repair(write, item.next)
             if await read_list_ends(write, self._store.send):
                 steps = repair(write.separate(), item.next)
+            if isinstance(steps, str):
+                return steps
+            # Another item of the repair may have a value to which nothing can be added.
+            return steps, self._changes(stored, steps)
         except errors.StoreError:
             raise
         except Exception as error:
             return _why(error)
-        return steps
 
     async def _send(self, finding: Finding, steps: Sequence[TransactionStep]) -> bool | str:
         """Sends the steps. Returns False if something has changed since it was read, and the reason if they cannot be

@@ -825,3 +825,37 @@ async def test_a_number_that_none_can_hold_stays_missing(kinds: list[str], make_
         items = await items_of(store)
         assert items["JAR#a", "JAR#a"] == {"pk": "JAR#a", "sk": "JAR#a", "name": "a", "coins_count": 2}
         assert {kind.what.partition(" ")[0] for kind in verification.report.found} == {"mean", "worth"}
+
+
+@pytest.mark.parametrize("is_dry_run", [False, True])
+async def test_a_value_to_which_nothing_can_be_added_stops_no_other_repair(
+    is_dry_run: bool, make_store: MakeStore
+) -> None:
+    """Another program has stored it in a node from whose sum the repair of an edge would take something."""
+
+    @node("BOX#{name}")
+    class Box:
+        name: ID
+        contents: Many[Inside]
+        weight: int = sums("contents.weight")
+
+    @node("THING#{name}")
+    class Thing:
+        name: ID
+
+    @edge("{box}", "{thing}")
+    class Inside:
+        box: Box
+        thing: Thing
+        weight: int
+
+    boxes = Graph(Table("Boxes", partition_key="pk", sort_key="sk"), Box, Thing, Inside).check()
+    store = await make_store(boxes.table)
+    items: list[Item] = [
+        {"pk": "BOX#a", "sk": "BOX#a", "name": "a", "weight": "heavy"},
+        {"pk": "BOX#a", "sk": "THING#gone", "weight": Decimal(1)},
+    ]
+    await store.send(BatchWrite(tuple(items)))
+    lines, report = await repaired(store, "ends", of=boxes, is_dry_run=is_dry_run)
+    assert not lines
+    assert "(not repaired: " in next(kind.what for kind in report.found if kind.problem == "dangling")

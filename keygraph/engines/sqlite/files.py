@@ -168,6 +168,16 @@ class OpenFiles:
         self._last_change = copied, changed
         return copied[8:12] == copied[12:] and copied == before[0] and changed != before[1]
 
+    def _is_changed(self, path: Path, found: os.stat_result, copied: bytes) -> bool:
+        """Returns whether somebody else has emptied a file or written into the database. SQLite empties the log alone."""
+        if path is self._database and self._is_overwritten(copied, found.st_mtime_ns):
+            return True
+        return path is not self._log and found.st_size == 0
+
+    def _is_used(self, path: Path, found: os.stat_result) -> bool:
+        """Returns whether somebody may use a file that is in the place of another one: nobody does an empty database."""
+        return path is not self._database or found.st_size > 0
+
     def problem(self) -> str | None:
         """What has happened to a file; None if all are in their places."""
         copied = self._copied
@@ -176,19 +186,15 @@ class OpenFiles:
                 found = path.stat()
             except OSError:
                 return f"{path} was moved or deleted while it was in use: put it back, or restart"
-            # No other file gets the inode of one that is open. SQLite empties the log alone.
+            # No other file gets the inode of one that is open.
             is_same = os.path.samestat(found, opened)
-            # Nobody uses an empty database that is in the place of this one.
-            is_used = path is not self._database or found.st_size > 0
             if path is self._log and self._is_cut():
                 self._lost = path
                 # SQLite would copy a hole into the database, over what is there. A write may be ending meanwhile.
                 if self._whole_end is None:
                     self._whole_end = self._whole_bytes()
                 os.ftruncate(self.log_file.fileno(), self._whole_end)
-            elif (path is not self._log and found.st_size == 0) if is_same else is_used:
-                self._lost = path
-            elif path is self._database and is_same and self._is_overwritten(copied, found.st_mtime_ns):
+            elif self._is_changed(path, found, copied) if is_same else self._is_used(path, found):
                 self._lost = path
             if path is self._lost or not is_same:
                 return f"{path} was replaced or overwritten while it was in use: restart with the right file there"
