@@ -25,17 +25,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from keygraph.dynamo import items
 from keygraph.dynamo.conditions import Path, outermost
-from keygraph.dynamo.items import (
-    Item,
-    TypedValue,
-    Value,
-    base64_text,
-    from_typed,
-    item_size,
-    number,
-    to_typed,
-)
+from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
 from keygraph.dynamo.order import key_reader
 from keygraph.dynamo.rules import ReadRules, WriteRules, no_such_index, refuse_deep_path
@@ -128,7 +120,7 @@ class Keyed:
         if self.projected is None:
             return Row(key, whole.size, whole.content)
         part = {name: value for name, value in item.items() if name in self.projected}
-        return Row(key, item_size(part), content_of(part))
+        return Row(key, items.item_size(part), content_of(part))
 
     def rows(
         self, connection: sqlite3.Connection, keys: Iterable[StoredKey]
@@ -224,13 +216,13 @@ def content_of(item: Item) -> bytes:
     Raises ValueError for a value that DynamoDB cannot hold, orjson.JSONEncodeError for invalid Unicode.
     """
     stored = {name: value if type(value) is str else _stored(value) for name, value in item.items()}
-    return orjson.dumps(stored, default=base64_text)
+    return orjson.dumps(stored, default=items.base64_text)
 
 
 def _stored(value: Value) -> object:
     if type(value) is Decimal:
         return _stored_number(str(value))
-    return value if value is None or value is True or value is False else to_typed(value)
+    return value if value is None or value is True or value is False else items.to_typed(value)
 
 
 @kept("numbers", 4096, 700)
@@ -238,7 +230,7 @@ def _stored_number(text: str) -> object:
     """Returns the JSON of a number. It is cached and must not be changed: quantities, prices and versions repeat."""
     if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
         return int(text)
-    return to_typed(Decimal(text))
+    return items.to_typed(Decimal(text))
 
 
 # --- Items are read -----------------------------------------------------------------------------------
@@ -250,10 +242,10 @@ stored_item: Callable[[bytes], Stored] = orjson.loads
 def value_of(stored: object) -> Value:
     """Returns the value of its JSON, for all types except text."""
     if isinstance(stored, dict):
-        return from_typed(stored)
+        return items.from_typed(stored)
     if type(stored) is int:
         # DynamoDB's numbers have no trailing zeros: 50 is 5E+1.
-        return Decimal(stored) if stored % 10 or not stored else number(stored)
+        return Decimal(stored) if stored % 10 or not stored else items.number(stored)
     return stored  # type: ignore[return-value]  # a text, a bool or None
 
 
@@ -311,7 +303,7 @@ def _part(stored: Mapping[str, Any], tree: _Tree) -> Item:
     for name, inner in tree.items():
         if name not in stored:
             continue
-        value: TypedValue | str | int | None = stored[name]
+        value: items.TypedValue | str | int | None = stored[name]
         if not inner:
             found[name] = value if isinstance(value, str) else value_of(value)
         elif isinstance(value, dict) and "M" in value and (part := _part(value["M"], inner)):
