@@ -152,7 +152,7 @@ class Tally:
             identity = record.readable_end(item, end)
             if identity is None:
                 return None
-            members, own = end.nodes(identity) if end.text else (end.members, identity)
+            members, own = end.nodes(identity)
             return own if owner in members else None
 
         return node

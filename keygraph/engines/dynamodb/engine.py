@@ -267,9 +267,7 @@ class DynamoDBStore:
         position, iterator = request.position, request.position.iterator
         try:
             if iterator is not None:
-                return self._record_page(
-                    position, await self._sender.call_about_tables(requests.records_call(iterator))
-                )
+                return await self._record_page(position, iterator)
         except IteratorExpired:
             if position.is_latest:
                 raise StreamTrimmed(
@@ -277,11 +275,10 @@ class DynamoDBStore:
                 ) from None
         call = requests.iterator_call(request.stream, request.shard, position)
         iterator = (await self._sender.call_about_tables(call)).iterator or ""
-        return self._record_page(
-            position, await self._sender.call_about_tables(requests.records_call(iterator))
-        )
+        return await self._record_page(position, iterator)
 
-    def _record_page(self, position: streams.ShardPosition, answer: Answered) -> streams.RecordPage:
+    async def _record_page(self, position: streams.ShardPosition, iterator: str) -> streams.RecordPage:
+        answer = await self._sender.call_about_tables(requests.records_call(iterator))
         # Something else than DynamoDB may answer with the same ones again.
         records = tuple([each for each in answer.records if each.position > position.after])
         if answer.iterator is None:
