@@ -22,13 +22,7 @@ from botocore.exceptions import (
 )
 from botocore.utils import get_environ_proxies
 
-from keygraph.engines.dynamodb.client import (
-    ClientTransport,
-    Resolver,
-    ResponseParsers,
-    VerifyingSession,
-    ending_processes,
-)
+from keygraph.engines.dynamodb import client
 from keygraph.engines.dynamodb.direct import direct_transport
 from keygraph.engines.dynamodb.environment import tls_of
 from keygraph.engines.dynamodb.errors import UnusableCredentials, code_of
@@ -63,7 +57,7 @@ async def open_transport(
     """
     connect_seconds, read_seconds = deadline / CONNECT_SHARE, deadline / READ_SHARE
     session = get_session()
-    session.register_component("response_parser_factory", ResponseParsers())
+    session.register_component("response_parser_factory", client.ResponseParsers())
     session.register_component("credential_provider", _CheckedResolver(session, read_seconds))
     tries = _tries(session)
     # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
@@ -72,8 +66,8 @@ async def open_transport(
         await _forget_roles(session)
         region = region or "us-east-1"
     config = AioConfig(
-        http_session_cls=VerifyingSession,
-        connector_args={"resolver": Resolver()},
+        http_session_cls=client.VerifyingSession,
+        connector_args={"resolver": client.Resolver()},
         max_pool_connections=connections,
         # Keygraph's own retries know the deadline and count every attempt.
         retries={"total_max_attempts": 1, "mode": "standard"},
@@ -89,18 +83,18 @@ async def open_transport(
             service, endpoint_url=endpoint_url, config=config, verify=verify
         ).__aenter__()
 
-    client = await opened("dynamodb")
-    through_client = ClientTransport(client, partial(opened, "dynamodbstreams"))
+    boto_client = await opened("dynamodb")
+    through_client = client.ClientTransport(boto_client, partial(opened, "dynamodbstreams"))
     if transport == "aioboto3":
         return through_client, tries
-    reason = _unknown_to_direct(client, session)
+    reason = _unknown_to_direct(boto_client, session)
     if reason is not None:
         _log.info("Requests go through aioboto3, which uses more processor time, because %s", reason)
         return through_client, tries
-    url = client.meta.endpoint_url
+    url = boto_client.meta.endpoint_url
     try:
         tls, credentials = tls_of(url, session.get_config_variable("ca_bundle")), await _credentials(session)
-        region = client.meta.region_name
+        region = boto_client.meta.region_name
         return direct_transport(url, region, tls, credentials, through_client, deadline), tries
     except BaseException:
         await through_client.close()
@@ -138,7 +132,7 @@ class _CheckedResolver:
         """`seconds` is how long a request waits for new credentials."""
         self._resolver: Any = session.get_component("credential_provider")
         self._seconds = seconds
-        ending_processes(self._resolver.providers)
+        client.ending_processes(self._resolver.providers)
 
     def remove(self, name: str) -> None:
         """Removes a source of credentials."""
@@ -255,9 +249,9 @@ async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credential
     return cast("Callable[[], Awaitable[Credentials]]", found.get_frozen_credentials)
 
 
-def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
+def _unknown_to_direct(boto_client: Any, session: AioSession) -> str | None:
     """Returns the AWS setting that the direct transport does not support; None if it supports all."""
-    config, url = client.meta.config, client.meta.endpoint_url
+    config, url = boto_client.meta.config, boto_client.meta.endpoint_url
     if config.proxies or get_environ_proxies(url):
         return "a proxy is set"
     if config.proxies_config or config.client_cert:
@@ -266,7 +260,7 @@ def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
         return f"the signature version is {config.signature_version}"
     if urlsplit(url).query or not url.isascii():
         return "the endpoint has a query, or characters beyond ASCII"
-    if client.meta.region_name == "local":
+    if boto_client.meta.region_name == "local":
         return "the region is `local`"
     if config.account_id_endpoint_mode == "required":
         return "endpoints must have the account in their name"
