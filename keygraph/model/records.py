@@ -246,15 +246,14 @@ class RecordType:
         """Returns a node's item with its spread numbers added up. One that the node does not have is unknown."""
         several = [each for each in shards if each is not None]
         own = {path: name for field in self.spread for path, name in field.shard_attributes.items()}
-        parts = {path: [each.get(name) for each in several] for path, name in own.items()}
-        known = {path: those for path, those in parts.items() if isinstance(at_path(item, path), Decimal)}
-        return changed(
-            item,
-            [
-                AddNumber(path, exact_sum(each for each in those if isinstance(each, Decimal)))
-                for path, those in known.items()
-            ],
-        )
+        sums = [
+            AddNumber(
+                path, exact_sum(part for each in several if isinstance(part := each.get(name), Decimal))
+            )
+            for path, name in own.items()
+            if isinstance(at_path(item, path), Decimal)
+        ]
+        return changed(item, sums)
 
     # --- Identities -----------------------------------------------------------------------------------
 
