@@ -709,3 +709,16 @@ async def test_a_killed_process_has_lost_no_acknowledged_write(tmp_path: Path) -
         assert len(kept) <= len(acknowledged) + 1
         for key in kept:
             assert (await store.send(Count(key, index="by-sk"))).count == 1
+
+
+async def test_a_copy_that_sqlite_made_is_used_and_closed_like_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_sqlite(tmp_path / "shop.sqlite", SHOP) as shop:
+        await shop.send(CreateTable())
+        await put(shop, {"PK": "p", "SK": "1"})
+        with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection:
+            connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.sqlite"),))
+    async with open_sqlite(tmp_path / "copy.sqlite", SHOP) as copy:
+        assert (await copy.send(Scan())).items == [{"PK": "p", "SK": "1"}]
+    assert (caplog.messages, _names(tmp_path)) == ([], ["copy.sqlite", "shop.sqlite"])

@@ -43,6 +43,8 @@ def prepare_file(connection: sqlite3.Connection) -> None:
     if application != _APPLICATION_ID and (application or objects):
         raise Unavailable("it is another program's SQLite file")
     connection.execute("PRAGMA journal_mode = WAL")
+    # A connection that changes the mode, of a copy that SQLite made, has the log open only when it reads.
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if application == _APPLICATION_ID and version == _LAYOUT_VERSION:
         return  # also on a full disk, and while another process writes
     connection.execute("BEGIN IMMEDIATE")

@@ -156,7 +156,7 @@ class Workers(Multiprocess):
             new = self._started()
             if not self._is_served_by(new):
                 if not self.is_set():
-                    _log.error("Worker %d was not ready in time: the old ones stay", new.pid)
+                    _log.error("Worker %d has ended or was not ready in time: the old ones stay", new.pid)
                 new.kill()
                 new.process.join(_LAST_SECONDS)
                 return
