@@ -129,6 +129,25 @@ def named(name: str, key: str = "1") -> Any:
     return {"id": key, "type": "next", "payload": {"data": {"user": {"name": name}}}}
 
 
+async def test_a_subscription_that_cannot_begin_names_nothing_of_the_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The table has no stream."""
+    async with open_store(f"sqlite:{tmp_path / 'shop.sqlite'}", load_model(MODEL).graph.table) as store:
+        await store.send(CreateTable())
+    for env, told in (("development", "the stream of the table"), ("production", "The data cannot be read")):
+        async with (
+            serving(tmp_path, env=env) as shop,
+            socket_to(shop.port) as client,
+            shop.events(NAME) as event,
+        ):
+            await client.begin()
+            await client.subscribe("1", NAME)
+            answers = [(await event())[1]["errors"], (await client.read())["payload"]]
+        assert [error["message"].startswith(told) for [error] in answers] == [True, True]
+    assert "the stream of the table EcommerceData is off" in caplog.text
+
+
 # --- WebSockets ---------------------------------------------------------------------------------------
 
 

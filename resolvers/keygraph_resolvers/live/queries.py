@@ -335,6 +335,7 @@ class LiveQueries:
             if not has_begun.done():
                 failure = without_frames(error) if isinstance(error, StoreError) else StoreError("no changes")
                 self._failure = time.monotonic(), failure
+                _log.warning("The changes of the table cannot be read: %s", failure)
                 has_begun.set_exception(again(failure))
                 has_begun.exception()
             if not isinstance(error, StoreError):

@@ -89,7 +89,7 @@ _STREAMS = (b"text/event-stream", b"multipart/mixed")
 _RETRY_AFTER = (b"retry-after", b"1")
 """In seconds: a server that is overloaded now may have time then."""
 _TOO_EXPENSIVE = "The operation may cost more than the server allows: ask for smaller pages or fewer fields."
-_OF_THE_STORE = {
+_OF_THE_STORE: Mapping[str, str] = {
     Code.UNAVAILABLE: "The data cannot be read or written at the moment.",
     Code.TIMEOUT: "The data could not be read or written in time.",
     Code.THROTTLED: "There are too many requests for this data at the moment.",
@@ -257,6 +257,11 @@ class EndpointOptions:
             self.conceal(response["errors"])
         return (await self.written(response))[1]
 
+    def refusal(self, refused: KeygraphError) -> dict[str, Any]:
+        """Returns the answer to a subscription that cannot begin."""
+        message = str(refused) if self.endpoint_names else _OF_THE_STORE.get(refused.code, str(refused))
+        return {"errors": [{"message": message, "extensions": {"code": refused.code}}]}
+
     def conceal(self, errors: list[dict[str, Any]]) -> None:
         """Removes from errors what clients may not see."""
         for error in errors:
@@ -423,8 +428,7 @@ class GraphQLEndpoint:
             observation.shares(request)
             await send_answers(listener, receive, send, observation.answered)
         except KeygraphError as refused:
-            response = {"errors": [{"message": str(refused), "extensions": {"code": refused.code}}]}
-            await self._answer(observation, lease, send, response, 200, EVENTS)
+            await self._answer(observation, lease, send, self._options.refusal(refused), 200, EVENTS)
         finally:
             if place is not None:
                 streams.leave(place)

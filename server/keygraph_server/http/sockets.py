@@ -353,9 +353,9 @@ class _Socket:
         try:
             listener = await self._live.listen(request, self._address)
         except KeygraphError as refused:
-            error = {"message": str(refused), "extensions": {"code": refused.code}}
-            observation.answer, observation.status = {"errors": [error]}, 200
-            await self._write({"id": key, "type": "error", "payload": [error]})
+            response = self._options.refusal(refused)
+            observation.answer, observation.status = response, 200
+            await self._write({"id": key, "type": "error", "payload": response["errors"]})
             return
         observation.shares(request)
         try:
