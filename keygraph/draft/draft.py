@@ -48,7 +48,10 @@ def draft(
     drafter = Drafter(kinds)
     types = drafter.types or [_unknown(table)]
     head = kinds.head_key and kinds.head_key.name
-    drafted = Draft(table, types, kinds.type_attribute, len(items), drafter.slashed_dates, head)
+    lead = kinds.reader.lead
+    drafted = Draft(
+        table, types, kinds.type_attribute, len(items), drafter.slashed_dates, head, lead and lead[1]
+    )
     with imported_graph(model_text(drafted)) as graph:
         name_root_lists(drafted, graph)
     _fix(drafted, check)

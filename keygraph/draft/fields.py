@@ -244,17 +244,23 @@ def _names_node(attribute: str, node: DraftType) -> bool:
 
 
 def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Column]) -> dict[str, str]:
-    """Returns the attributes that also hold an end in a key, by the node's key fields; empty unless each has one."""
+    """Returns the attributes that also hold an end in a key, by the node's key fields; empty unless each has one. Fields
+    may be stored in some of them too, such as a tenant's."""
     found: dict[str, str] = {}
     for path, column in zip(node.key_paths, columns, strict=True):
         attribute, format_ = same_attribute(type_, column.texts)
+        if attribute is None:
+            same = (
+                field for name, field in type_.fields.items() if column.equals(type_.texts.get((name,), ()))
+            )
+            attribute = next((field.attribute for field in same), None)
         if attribute is None or format_ or attribute in found.values():
             return {}
         given = [value for item in type_.items if (value := item.get(attribute)) is not None]
         if not _can_hold(node, path, given):
             return {}
         found[path] = attribute
-    return found
+    return {} if type_.used.issuperset(found.values()) else found
 
 
 def can_be_end(type_: DraftType, node: DraftType, parts: Sequence[Part]) -> bool:

@@ -62,6 +62,8 @@ _NUMBERED = re.compile(r"([A-Z][A-Z_-]{1,38}[A-Z])(0|[1-9][0-9]*)", re.ASCII)
 _ORDERED = re.compile(rf"(?:[0-9.+-]+|{ISO_DATETIME}|{SLASHED_DATE})$", re.ASCII)
 """Numbers and times: keys with another value after them sort by these."""
 _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
+_LEAD = re.compile(r"([A-Za-z]+[-_.])([^#|/:]+)([#|/:])(?=([A-Za-z]+)[-_.])", re.ASCII)
+"""What may begin the keys of all types, before the word of one: `T-acme#` in `T-acme#C-7`."""
 _MOST_WORDS = 20
 """With more different words than this in one place, they are values."""
 _FEW_TEXTS = 3
@@ -95,6 +97,19 @@ class KeyReader:
         partition keys."""
         self._partitions = partitions
         self._known: dict[tuple[str, str], KeyReading] = {}
+        self.lead = next(
+            (
+                lead
+                for name in sorted(partitions)
+                if (lead := _common_lead([text for text, _ in sample.get(name, ())]))
+            ),
+            None,
+        )
+        """What begins the keys of all types around a value, which is a part of its own."""
+        sample = {
+            name: [(self._without_lead(text)[1], form) for text, form in column]
+            for name, column in sample.items()
+        }
         columns = {name: [text for text, _ in column] for name, column in sample.items()}
         texts = [text for column in columns.values() for text in column]
         strong = _strong_separators(texts)
@@ -152,7 +167,19 @@ class KeyReader:
             known = self._known[key.name, text] = self._found(key.name, text)
         return known
 
+    def _without_lead(self, text: str) -> tuple[KeyReading, str]:
+        """Returns what begins the keys of all types, if the text has it, and the rest."""
+        lead = _LEAD.match(text)
+        if lead is None or self.lead != (lead[1], lead[3]):
+            return KeyReading((), ()), text
+        return KeyReading((lead[1], VARYING, lead[3]), (lead[2],)), text[lead.end() :]
+
     def _found(self, attribute: str, text: str) -> KeyReading:
+        lead, text = self._without_lead(text)
+        reading = self._found_behind(attribute, text)
+        return KeyReading((*lead.pattern, *reading.pattern), (*lead.texts, *reading.texts))
+
+    def _found_behind(self, attribute: str, text: str) -> KeyReading:
         pattern, texts = self._read(attribute, text)
         if (attribute, pattern) in self._joined:
             # The last two parts are one value: `us-east-1:7f3a`.
@@ -391,6 +418,17 @@ def _beginning(pattern: Pattern) -> tuple[str, ...]:
 def _head_of(values: Sequence[str], heads: Collection[str]) -> str:
     first = next((value for value in values if value), "")
     return first if first in heads else ""
+
+
+def _common_lead(texts: Iterable[str]) -> tuple[str, str] | None:
+    """Returns the texts before and after the value that begins all keys, if the same words follow several values of it."""
+    found = [_LEAD.match(text) for text in texts]
+    around = {lead and (lead[1], lead[3]) for lead in found}
+    values: dict[str, set[str]] = {}
+    for lead in filter(None, found):
+        values.setdefault(lead[4], set()).add(lead[2])
+    is_common = len(around) == 1 and len(values) > 1 and any(len(each) > 1 for each in values.values())
+    return around.pop() if is_common else None
 
 
 def _strong_separators(texts: Sequence[str]) -> frozenset[str]:

@@ -37,6 +37,8 @@ class Draft:
     """Whether dates are written like 2024/01/31."""
     head_key: str | None = None
     """The key of an index whose beginning is the types' value, if no attribute is."""
+    separator: str | None = None
+    """What no value in a key holds, if it follows a value at the beginning of all keys."""
 
     @property
     def attribute_case(self) -> str:
@@ -196,6 +198,8 @@ def _graph(draft: Draft, variables: dict[str, str], case: str) -> list[str]:
         rest.append(f"attribute_case={quoted(case)}")
     if draft.type_attribute is not None:
         rest.append(f"type_attribute={quoted(draft.type_attribute)}")
+    if draft.separator is not None:
+        rest.append(f"separator={quoted(draft.separator)}")
     if draft.slashed_dates:
         rest.append('formats={date: Format("{:%Y/%m/%d}".format, slashed_date, ordered=True)}')
     return [

@@ -66,6 +66,7 @@ SHORT = (
     "songs",
     "stock",
     "streams",
+    "tenants",
 )
 """Designs with the keys of others, of which an access pattern or two are asked on one engine."""
 
