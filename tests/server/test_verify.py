@@ -87,7 +87,7 @@ def test_what_is_found_is_a_table_and_exit_code_3(address: str) -> None:
         "Items that match no type",
         "type items what, and where",
     ]
-    assert "USER#Ann / BLOCKS#\\x1b[2J" in lines
+    assert "USER#Ann / BLOCKS#\\u001b[2J" in lines
     after = lines.index("Items that do not match their declaration")
     assert lines[after:] == [
         "Items that do not match their declaration",
@@ -211,7 +211,7 @@ def test_repairs_are_listed_and_made_with_yes(address: str) -> None:
     listed = [
         "+ USER#Cid / FRIEND#Ben: Friendship: its mirror is missing",
         '    friendship_since: none → {"S":"2024-02-03"}',
-        f"    no\\x1bte: none → {_LONG}",
+        f"    no\\u001bte: none → {_LONG}",
         "- USER#Cid / FRIEND#Eve: Friendship: friend points to a missing User",
         '    friendship_since: {"S":"2024-02-03"} → none',
     ]
@@ -341,7 +341,7 @@ def report_of(*options: str) -> Any:
     return json.loads(result.stdout)
 
 
-ODD = "\x1b]0;title\x07 \x9b31m \u202e \u2028 \U000e0041"
+ODD = "\x1b]0;title\x07 \x9b31m \u202e \u2028 \U000e0041 \ufe00\u2800"
 """Text that a terminal obeys, or displays as something else."""
 
 

@@ -109,11 +109,7 @@ def unmatched(graph: Graph, item: Item) -> str:
 
 def key_line(key: Iterable[Value]) -> str:
     """The values of a key on one line."""
-    return " / ".join(
-        # A terminal would obey control characters.
-        "".join(char if char.isprintable() else ascii(char)[1:-1] for char in key_text(value))
-        for value in key
-    )
+    return " / ".join(printable(key_text(value)) for value in key)
 
 
 def key_text(value: Value) -> str:
