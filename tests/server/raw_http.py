@@ -204,3 +204,12 @@ def padded(size: int, **fields: str) -> bytes:
     """A request without a body whose head has so many bytes."""
     shortest = len(request("/padded", Padding="", **fields))
     return request("/padded", Padding="x" * (size - shortest), **fields)
+
+
+@asynccontextmanager
+async def connected(
+    protocol: type[GuardedConnection], **settings: Any
+) -> AsyncIterator[tuple[Running, Client]]:
+    """A server as `running`, with a client."""
+    async with running(protocol, **settings) as server:
+        yield server, await server.connect()

@@ -28,7 +28,7 @@ from keygraph_server.connections.httptools_protocol import HttpToolsConnection
 from keygraph_server.models import load_model
 from keygraph_server.settings import read_settings
 from tests.server.library import MODEL
-from tests.server.raw_http import Client, Running, padded, request, running
+from tests.server.raw_http import Client, Running, connected, padded, request, running
 
 Protocol = type[GuardedConnection]
 BOTH = pytest.mark.parametrize(
@@ -78,8 +78,7 @@ class TestHeads:
 
     @pytest.mark.parametrize("part", ["GET /", "GET / HTTP/1.1\r\nX: ", "GET / HTTP/1.1\r\nX", "\r\n"])
     async def test_one_without_an_end_is_refused_at_the_limit(self, protocol: Protocol, part: str) -> None:
-        async with running(protocol, max_head_bytes=1000) as server:
-            client = await server.connect()
+        async with connected(protocol, max_head_bytes=1000) as (_, client):
             await client.send(part.encode())
             for _ in range(12):
                 await client.send((b"\r\n" if part == "\r\n" else b"xx") * 50)
@@ -87,16 +86,14 @@ class TestHeads:
             assert (await client.read()).status in ({400, 431} if part == "\r\n" else {431})
 
     async def test_the_number_of_fields_is_limited(self, protocol: Protocol) -> None:
-        async with running(protocol, max_head_fields=10) as server:
-            client = await server.connect()
+        async with connected(protocol, max_head_fields=10) as (_, client):
             # Host is one.
             assert (await client.ask("/", **{f"f{number}": "" for number in range(9)})).status == 200
             answer = await client.ask("/", **{f"f{number}": "" for number in range(10)})
             assert (answer.status, answer.code) == (431, "BAD_USER_INPUT")
 
     async def test_the_limit_is_for_each_head_not_for_all_bytes(self, protocol: Protocol) -> None:
-        async with running(protocol, max_head_bytes=1000) as server:
-            client = await server.connect()
+        async with connected(protocol, max_head_bytes=1000) as (_, client):
             await client.send(request("/a", b"b" * 5000) + padded(1000) + request("/c", b"d" * 3000))
             assert [(await client.read()).body for _ in range(3)] == [
                 b"POST /a 5000",
@@ -105,8 +102,7 @@ class TestHeads:
             ]
 
     async def test_what_is_no_http_is_answered_in_json(self, protocol: Protocol) -> None:
-        async with running(protocol, https_only=True) as server:
-            client = await server.connect()
+        async with connected(protocol, https_only=True) as (_, client):
             await client.send(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
             answer = await client.read()
             assert (answer.status, answer.code) == (400, "BAD_USER_INPUT")
@@ -114,8 +110,7 @@ class TestHeads:
             assert await client.rest() == b""
 
     async def test_a_wrong_request_does_not_take_the_place_of_an_answer(self, protocol: Protocol) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (server, client):
             await client.send(request("/wait", b"{}") + b"\x16\x03 no request\r\n\r\n")
             await until(lambda: server.app.asked == ["/wait"])
             server.app.is_open.set()
@@ -136,8 +131,7 @@ class TestHeads:
     async def test_a_request_says_its_host_once(
         self, protocol: Protocol, version: str, hosts: int, status: int
     ) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (_, client):
             await client.send(f"GET / HTTP/{version}\r\n".encode() + b"Host: k\r\n" * hosts + b"\r\n")
             assert (await client.read()).status == status
 
@@ -233,8 +227,7 @@ class TestHeads:
                 assert (head, answer.status) == (head, status)
 
     async def test_a_line_may_end_in_two_parts(self, protocol: Protocol) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (_, client):
             post = b"POST / HTTP/1.1\r\nHost: k\r\nTransfer-Encoding: chunked\r\n\r\n"
             for part in (post, b"1\r", b"\nx\r", b"\n0\r\n\r\n"):
                 await client.send(part)
@@ -242,8 +235,7 @@ class TestHeads:
             assert (await client.read()).body == b"POST / 1"
 
     async def test_a_whole_url_of_this_host_is_its_path(self, protocol: Protocol) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (_, client):
             await client.send(b"GET http://k/a/b?c=http://d HTTP/1.1\r\nHost: k\r\n\r\n")
             assert (await client.read()).body == b"GET /a/b 0"
 
@@ -260,8 +252,7 @@ class TestHeads:
 class TestUpgrade:
     async def test_an_offer_to_change_the_protocol_is_ignored(self, protocol: Protocol) -> None:
         fields = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2_Settings": "AAMAAABkAAQ"}
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (server, client):
             whole = request("/a", b"b" * 5000, **fields)
             for data in (whole, whole[:300] + b"", whole[300:], request("/c", **fields) + whole):
                 await client.send(data)
@@ -302,8 +293,7 @@ async def test_the_head_and_the_body_of_an_answer_are_one_write(monkeypatch: pyt
 @BOTH
 class TestBodies:
     async def test_an_answer_before_the_end_of_the_body_arrives(self, protocol: Protocol) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (_, client):
             await client.send(b"POST /unread HTTP/1.1\r\nHost: k\r\nContent-Length: 3000000\r\n\r\n")
             for _ in range(30):
                 await client.send(b"x" * 65536)
@@ -312,8 +302,7 @@ class TestBodies:
             assert await client.rest() == b""
 
     async def test_trailers_are_no_fields_and_extensions_have_an_end_too(self, protocol: Protocol) -> None:
-        async with running(protocol, max_head_bytes=1000) as server:
-            client = await server.connect()
+        async with connected(protocol, max_head_bytes=1000) as (server, client):
             head = b"POST /a HTTP/1.1\r\nHost: k\r\nTransfer-Encoding: chunked\r\n\r\n1"
             chunked = head + b"\r\nx\r\n0\r\n"
             await client.send(chunked + b"Authorization: mine\r\n\r\n" + request("/b"))
@@ -360,8 +349,7 @@ class TestBodies:
 @BOTH
 class TestPipelining:
     async def test_the_requests_that_wait_are_limited(self, protocol: Protocol) -> None:
-        async with running(protocol, max_pipelined=3) as server:
-            client = await server.connect()
+        async with connected(protocol, max_pipelined=3) as (_, client):
             await client.send(b"".join(request(f"/{number}") for number in range(4)))
             assert [(await client.read()).body for _ in range(4)] == [b"GET /%d 0" % n for n in range(4)]
             await client.send(b"".join(request(f"/{number}") for number in range(9)))
@@ -378,8 +366,7 @@ class TestPipelining:
         parts = list[int]()
         feed = protocol.feed
         monkeypatch.setattr(protocol, "feed", lambda self, data: parts.append(len(data)) or feed(self, data))
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (server, client):
             await client.send(request("/wait") + request("/a", b"a" * 400) * 12)
             await until(lambda: server.app.asked == ["/wait"])
             await asyncio.sleep(0.05)
@@ -398,8 +385,7 @@ class TestPipelining:
 
     async def test_a_head_that_has_begun_stays_whole_when_an_answer_ends(self, protocol: Protocol) -> None:
         """The fields that came before the end of the last answer are not lost."""
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (server, client):
             head = request("/next", b"body", x_first="1", x_last="2")
             for size in range(1, len(head), 20):
                 server.app.is_open.clear()
@@ -427,8 +413,7 @@ class TestPipelining:
 class TestTimes:
     @pytest.mark.long
     async def test_a_head_has_its_time(self, protocol: Protocol) -> None:
-        async with running(protocol, head_timeout=1.0) as server:
-            client = await server.connect()
+        async with connected(protocol, head_timeout=1.0) as (_, client):
             await client.send(b"GET / HTTP/1.1\r\n")
             await asyncio.sleep(0.4)
             await client.send(b"Host: k\r\n\r\n")
@@ -455,8 +440,7 @@ class TestTimes:
 
     @pytest.mark.long
     async def test_a_body_has_its_time_and_may_be_slow(self, protocol: Protocol) -> None:
-        async with running(protocol, body_timeout=0.8) as server:
-            client = await server.connect()
+        async with connected(protocol, body_timeout=0.8) as (_, client):
             await client.send(b"POST /a HTTP/1.1\r\nHost: k\r\nContent-Length: 163840\r\n\r\n")
             for _ in range(10):
                 await asyncio.sleep(0.15)
@@ -472,8 +456,10 @@ class TestTimes:
             assert (answer.status, answer.code) == (408, "TIMEOUT")
 
     async def test_an_operation_is_not_a_slow_client(self, protocol: Protocol) -> None:
-        async with running(protocol, head_timeout=0.1, body_timeout=0.1, write_timeout=0.1) as server:
-            client = await server.connect()
+        async with connected(protocol, head_timeout=0.1, body_timeout=0.1, write_timeout=0.1) as (
+            server,
+            client,
+        ):
             await client.send(request("/wait", b"{}") + request("/next") + b"GET /par")
             await asyncio.sleep(0.6)
             server.app.is_open.set()
@@ -582,8 +568,7 @@ class TestMemory:
         self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(gate, "_COLLECTED_BYTES", 1_000_000)
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (_, client):
             gc.disable()
             try:
                 garbage = _Itself()
@@ -694,8 +679,7 @@ class TestMemory:
 class TestHalfClosed:
     @pytest.mark.parametrize("count", [1, 3])
     async def test_they_get_their_answers(self, protocol: Protocol, count: int) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (server, client):
             await client.send(request("/wait", b"{}") * count)
             client.writer.write_eof()
             await until(lambda: len(server.app.asked) == 1)
@@ -705,8 +689,7 @@ class TestHalfClosed:
             assert await client.rest() == b""
 
     async def test_a_quick_answer_is_the_only_one(self, protocol: Protocol) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (_, client):
             await client.send(request("/quick"))
             client.writer.write_eof()
             assert (await client.rest() or b"").startswith(b"HTTP/1.1 200 ")
@@ -725,8 +708,7 @@ class TestHalfClosed:
             assert server.app.gone_at_once == 20
 
     async def test_who_is_gone_is_noticed(self, protocol: Protocol) -> None:
-        async with running(protocol) as server:
-            client = await server.connect()
+        async with connected(protocol) as (server, client):
             await client.send(request("/wait", b"{}"))
             await until(lambda: server.app.asked == ["/wait"])
             server.app.scope[BEGINS] = begins = asyncio.get_running_loop().create_future()
@@ -789,8 +771,7 @@ async def test_the_time_of_an_operation_begins_with_its_first_byte(protocol: Pro
     )
     query = b'{"query": "{ book(isbn: \\"1\\") { title } }"}'
     asked = request("/graphql", query, Content_Type="application/json")
-    async with running(protocol, served=app) as server:
-        client = await server.connect()
+    async with connected(protocol, served=app) as (_, client):
         # The time that a connection is idle does not count.
         await asyncio.sleep(1.1)
         for part in (10, len(asked) - 10):
@@ -825,8 +806,7 @@ async def test_a_proxy_is_trusted_by_its_address_of_ipv4(
     """A server on `::` is told another form of it, and all clients of the proxy would count as one."""
     for module in (httptools_impl, h11_impl):
         monkeypatch.setattr(module, "get_remote_addr", lambda transport: (peer, 7))
-    async with running(protocol) as server:
-        client = await server.connect()
+    async with connected(protocol) as (server, client):
         for proxies in ("", ", 127.0.0.1", ", ::ffff:127.0.0.1", ",[::FFFF:7f00:1]:80"):
             await client.ask("/", **{"X-Forwarded-For": f"9.9.9.9{proxies}"})
         assert server.app.addresses == ["9.9.9.9"] * 4
