@@ -65,10 +65,6 @@ def in_development(given: dict[str, Any]) -> bool:
     return given.get("env") == "development"
 
 
-def _default_accepted(given: dict[str, Any]) -> Accepted:
-    return "trusted" if given.get("trusted_documents") else "any"
-
-
 def _checked_by(check: Callable[[str], object]) -> AfterValidator:
     """Refuses a text for which a function raises ValueError."""
 
@@ -213,7 +209,9 @@ class _ServingSettings(BaseModel):
 
     trusted_documents: Annotated[Path, AfterValidator(check_file)] | None = None
     """The file of trusted documents: from `keygraph trust`, or Apollo's or Relay's persisted documents."""
-    documents: Accepted = Field(default_factory=_default_accepted)
+    documents: Accepted = Field(
+        default_factory=lambda given: "trusted" if given.get("trusted_documents") else "any"
+    )
     """Which documents are executed, one of `any`, `trusted` (only those in `KEYGRAPH_TRUSTED_DOCUMENTS`), or
     `trusted-and-automatic` (also automatic persisted queries). If `KEYGRAPH_TRUSTED_DOCUMENTS` is set, the default is
     `trusted`."""

@@ -133,13 +133,9 @@ class ConnectionGate:
                 self._taken = 0
                 gc.collect(1)  # the oldest generation, of what is kept, would take long
             if self.is_full:
-                self._free_memory()
-
-    def _free_memory(self) -> None:
-        for connection in [waiting for waiting in self._waiting if waiting.held]:
-            if self.held <= self.settings.connection_memory:
-                return
-            self._close(connection, "too much memory")
+                for waiting in [each for each in self._waiting if each.held]:
+                    if self.is_full:
+                        self._close(waiting, "too much memory")
 
     def _close_longest_waiting(self, reason: str, address: str | None = None) -> bool:
         for connection in self._waiting:

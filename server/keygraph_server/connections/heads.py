@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from keygraph_server.connections import refusals
 
 _HOST = re.compile(r"([a-z0-9_.-]{1,255}|\[[0-9a-f:.]{2,45}\])(:[0-9]{0,5})?", re.IGNORECASE)
+_URL = re.compile(rb"[a-z]+://([^/?#]*)/", re.IGNORECASE)
 
 
 class HeadRules:
@@ -34,8 +35,10 @@ class HeadRules:
                 if refusal is not None:
                     return refusal
                 self._accepted = host
-            if not target.startswith(b"/") and target != b"*" and _authority(target) != host:
-                return refusals.BAD_HOST  # RFC 9112, 3.2.2
+            if not target.startswith(b"/") and target != b"*":
+                url = _URL.match(target)
+                if url is None or url[1] != host:
+                    return refusals.BAD_HOST  # RFC 9112, 3.2.2
         if b"transfer-encoding" in names:
             if version == "1.0" or b"content-length" in names:
                 return refusals.NOT_HTTP  # RFC 9112, 6.1
@@ -62,12 +65,6 @@ def written_head(line: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 def _pattern(host: str) -> str:
     return rf"([a-z0-9_-]+\.)+{re.escape(host[2:])}" if host.startswith("*.") else re.escape(host)
-
-
-def _authority(target: bytes) -> bytes | None:
-    """The host in a target that is a whole URL; None if it is not."""
-    found = re.match(rb"[a-z]+://([^/?#]*)/", target, re.IGNORECASE)
-    return None if found is None else found[1]
 
 
 def _values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:

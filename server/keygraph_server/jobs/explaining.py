@@ -77,7 +77,9 @@ def _print(requests: Iterable[Request[Any]], reasons: Sequence[str], table: Tabl
         else:
             reads[_described(request, table)] = None
     if is_json:
-        found = {"reads": [*map(_read_json, reads)], "writes": [_write_json(each, table) for each in writes]}
+        names = ("operation", "index", "keys", "filter")
+        described = [{name: getattr(each, name) for name in names} for each in reads]
+        found = {"reads": described, "writes": [_write_json(each, table) for each in writes]}
         typer.echo(json_text({**found, "stays": [*reasons]}, is_indented=True))
         return
     console = out()
@@ -97,10 +99,6 @@ def _described(request: Request[Any], table: Table) -> DescribedRequest:
         operation = "GetItem" if len(request.keys) == 1 else "BatchGetItem"
     index = request.index if isinstance(request, Query | Count) else None
     return DescribedRequest(operation, index, parts["keys"] or "", parts["filter"])
-
-
-def _read_json(read: DescribedRequest) -> dict[str, Any]:
-    return {"operation": read.operation, "index": read.index, "keys": read.keys, "filter": read.filter}
 
 
 def _write_json(request: Write | Transaction, table: Table) -> dict[str, Any]:
