@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from keygraph.dynamo.store import Answer, PassingStore, Request
+from keygraph.dynamo.store import Answer, PassingStore, Request, Transaction, Write
+from keygraph.errors import Unavailable
 
 
 @dataclass(eq=False)
@@ -31,4 +32,21 @@ class HeldStore(PassingStore):
 
     async def send(self, request: Request[Answer], /) -> Answer:
         await self.before(request)
+        return await self.store.send(request)
+
+
+@dataclass(eq=False)
+class CutStore(PassingStore):
+    """A store that fails at the n-th write, before it is done or after."""
+
+    left: int
+    is_done: bool
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if isinstance(request, Transaction | Write):
+            self.left -= 1
+            if self.left <= 0:
+                if self.is_done and self.left == 0:
+                    await self.store.send(request)
+                raise Unavailable("the process is gone")
         return await self.store.send(request)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import pytest
-
 from keygraph import ID, Format, Graph, Index, Many, Table, edge, field, many, node, record
 from keygraph.dynamo.items import Item, number
 from keygraph_resolvers.schema.types import build_schema
@@ -159,7 +157,7 @@ def test_what_an_index_does_not_hold_cannot_be_checked() -> None:
     assert "at: DateTimeEquals" in arguments
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("range_", "wanted"),
     [
         ('beginsWith: "OPEN"', [500, 2, 1500]),
@@ -197,7 +195,7 @@ async def test_a_finder_takes_all_its_key_fields(shops: World) -> None:
     assert message == "seq: stateKey comes before it in the key: give it with eq"
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "wanted"),
     [
         ('at: {eq: "2024-01-01T10:00:00+02:00"}', ["bob", "ada"]),

@@ -10,7 +10,7 @@ import pytest
 
 from keygraph import ID, Format, Graph, Index, Many, Table, many, node, record
 from keygraph.dynamo.items import Item
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
 
 by_hash = Index("by-hash", "HashPK", ("Hash", "B"))
@@ -110,7 +110,7 @@ async def test_ranges_of_bytes(feeds: World, query: str) -> None:
             assert (found if direction == "ASC" else found[::-1]) == wanted, range_
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("arguments", "wanted"),
     [
         ('name: {eq: "YQ=="}', [b"a#10", b"a#2"]),

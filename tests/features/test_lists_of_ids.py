@@ -102,7 +102,7 @@ ITEMS: list[Item] = [
 mailbox = filled(graph, ITEMS)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "wanted"),
     [
         ("mails { subject }", [{"mails": [{"subject": "B"}, {"subject": "A"}, {"subject": "B"}, None]}, {"mails": [{"subject": "A"}, {"subject": "C"}]}]),
@@ -121,7 +121,7 @@ async def test_reads(mailbox: World, asked: str, wanted: list[Any]) -> None:
     assert answer == {"box": {"threads": {"nodes": wanted}}}
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("where", "wanted"),
     [
         ('mailIds: {contains: "b"}', [1]),

@@ -11,13 +11,12 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Query
 from keygraph_resolvers import check
 from keygraph_resolvers.naming.global_ids import global_id
+from tests.conftest import in_one_world
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled, world
 
@@ -108,7 +107,7 @@ ADA = 'person(owner: "u1", personId: "1")'
 trees = filled(GRAPH, ITEMS)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "wanted"),
     [
         ("children { nodes { name } }", {"nodes": [{"name": "Ben"}, {"name": "Cy"}]}),
@@ -134,7 +133,7 @@ async def test_what_the_key_tells_is_not_asked_for(trees: World) -> None:
     assert query.projection == (("PK",), ("SK",), ("Type",))
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("person", "asked", "wanted"),
     [
         ('owner: "u1", personId: "3"', "parents", ["Ada"]),

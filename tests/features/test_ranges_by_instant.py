@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from keygraph.keys.types import FieldType, Moment, in_utc
 from keygraph.model.comparisons import comparison
 from keygraph.tables.item_keys import ItemKeys
 from keygraph_resolvers import OperationRequest
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
 
 
@@ -60,7 +59,7 @@ sites = filled(
 )
 
 
-@pytest.mark.parametrize("bound", [f"2024-01-01T{text}" for text in BOUNDS])
+@in_one_world("bound", [f"2024-01-01T{text}" for text in BOUNDS])
 async def test_what_is_in_a_range_is_decided_by_instants(sites: World, bound: str) -> None:
     answer = await sites.ask(
         """query ($at: DateTime!) { site(siteId: 1) {

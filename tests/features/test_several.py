@@ -13,6 +13,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph_resolvers import check
+from tests.conftest import in_one_world
 from tests.keygraph.checked import by_date, mistakes
 from tests.resolvers.worlds import World, filled
 
@@ -120,7 +121,7 @@ ITEMS: list[Item] = [
 school = filled(graph, ITEMS)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("query", "wanted"),
     [
         # ids of several fields, the second of which is a node's

@@ -15,6 +15,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.tables.verify import Verification
+from tests.conftest import in_one_world
 from tests.resolvers.worlds import World, filled
 from tests.server.command_line import run
 
@@ -84,7 +85,7 @@ ITEMS: list[Item] = [
 sensors = filled(graph, ITEMS)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("query", "wanted"),
     [
         # A node is looked for in shards 1 to 3.

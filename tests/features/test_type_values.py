@@ -10,12 +10,11 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Count
 from keygraph.tables.interchange import Interchange
+from tests.conftest import in_one_world
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled
 
@@ -79,7 +78,7 @@ ITEMS: list[Item] = [
 cases = filled(graph, ITEMS)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "wanted"),
     [
         ("notes { totalCount nodes { number text } }",

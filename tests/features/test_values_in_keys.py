@@ -12,7 +12,7 @@ from keygraph.dynamo.items import Item
 from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.verify import Verification
 from keygraph_resolvers import OperationRequest
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
 
 by_place = Index("ByPlace", "Country", "Place")
@@ -293,7 +293,7 @@ async def test_a_node_is_asked_for_without_its_optional_part(documents: World) -
     assert again == {"node": {"version": None}}
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("desk", "wanted"),
     [
         ("", ["1", "4", "3", "2"]),

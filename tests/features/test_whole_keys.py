@@ -16,7 +16,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan
 from keygraph.tables.verify import Verification
 from keygraph_resolvers import OperationRequest, check
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled, world
 
@@ -81,7 +81,7 @@ ITEMS: list[Item] = [
 office = filled(graph, ITEMS)
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "wanted"),
     [
         ('reminder(reminderId: "a") { deed { donor } sender { name } }', {"reminder": {"deed": {"donor": "Ada"}, "sender": {"name": "Cy"}}}),

@@ -15,7 +15,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, copy, edge, node, record, rule, sums, version
 from keygraph.dynamo.actions import Remove, SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, PassingStore, Query, Request, Scan, Transaction, Write, pages
+from keygraph.dynamo.store import Answer, PassingStore, Query, Request, Scan, Write, pages
 from keygraph.errors import Unavailable, WriteRefused
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.repair import Repairs
@@ -25,7 +25,7 @@ from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.written import Written
-from tests.tracing import TracingStore
+from tests.tracing import CutStore, TracingStore
 
 gsi = Index("gsi", "gp", "gs")
 by_name = Index("by-name", "np", "ns")
@@ -244,23 +244,6 @@ async def test_a_value_that_a_copy_cannot_have_is_refused(people: People) -> Non
     assert await people.problems() == []
 
 
-@dataclass(eq=False)
-class Cut(PassingStore):
-    """A store that fails at the n-th write, before it is done or after."""
-
-    left: int
-    is_done: bool
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        if isinstance(request, Transaction | Write):
-            self.left -= 1
-            if self.left <= 0:
-                if self.is_done and self.left == 0:
-                    await self.store.send(request)
-                raise Unavailable("the process is gone")
-        return await self.store.send(request)
-
-
 async def let_marks_expire(people: People) -> None:
     for item in await people.items():
         old = [SetTo((COPYING, "until"), Decimal(0))] if COPYING in item else []
@@ -278,7 +261,7 @@ async def test_a_crash_at_any_point(people: People, how: str, is_done: bool) -> 
     await many_notes(people, 105)
     for at in range(1, 9):
         # A mark, the node, whom she leads, the pages of three shards, the end of this pass and of another one.
-        store, name = Cut(people.store, at, is_done=is_done), f"Ann {at}"
+        store, name = CutStore(people.store, at, is_done=is_done), f"Ann {at}"
         try:
             await write(graph, store, [Change(person, ANN, {"name": name})])
         except Unavailable:
@@ -316,7 +299,7 @@ async def test_a_repair_ends_a_change_that_was_interrupted(people: People) -> No
     """It wrote the copies again, and left the mark."""
     await many_notes(people, 105)
     with suppress(Unavailable):
-        await write(graph, Cut(people.store, 4, is_done=True), [Change(person, ANN, {"name": "Anna"})])
+        await write(graph, CutStore(people.store, 4, is_done=True), [Change(person, ANN, {"name": "Anna"})])
     assert await repair(people) == []  # somebody may still be at it
     await let_marks_expire(people)
     interrupted = "a change was interrupted before all copies of it were written"
@@ -447,7 +430,7 @@ async def test_a_record_that_moves_while_its_copies_are_written(people: People) 
     """It may move to where the search has been, so it takes what its node has now along."""
     await many_notes(people, 120)
     with suppress(Unavailable):
-        await write(graph, Cut(people.store, 3, is_done=False), [Change(person, ANN, {"name": "Anna"})])
+        await write(graph, CutStore(people.store, 3, is_done=False), [Change(person, ANN, {"name": "Anna"})])
     key = ("ann", "000117")
     await people.write(Move(note, key, {"number": 500}))
     moved = [item for item in await people.items() if item.get("number") == 500]

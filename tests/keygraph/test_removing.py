@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, node, record
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, PassingStore, Request, Scan, Transaction, Write, pages
+from keygraph.dynamo.store import Answer, Request, Scan, Write, pages
 from keygraph.errors import Reason, TransactionCanceled, Unavailable, WriteRefused
 from keygraph.tables.verify import Verification
 from keygraph.writing.marks import MARK
@@ -30,6 +29,7 @@ from keygraph.writing.requests import (
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.written import Written
+from tests.tracing import CutStore
 
 gsi = Index("gsi", "gp", "gs")
 inverse = Index("inverse", "sk", "pk", projection="KEYS_ONLY")
@@ -302,23 +302,6 @@ async def many_notes(teams: Teams, count: int) -> None:
         )
 
 
-@dataclass(eq=False)
-class Cut(PassingStore):
-    """A store that fails at the n-th write, before it is done or after."""
-
-    left: int
-    is_done: bool
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        if isinstance(request, Transaction | Write):
-            self.left -= 1
-            if self.left <= 0:
-                if self.is_done and self.left == 0:
-                    await self.store.send(request)
-                raise Unavailable("the process is gone")
-        return await self.store.send(request)
-
-
 @pytest.mark.parametrize("is_done", [False, True])
 @on_exact_engines
 @pytest.mark.long
@@ -327,7 +310,9 @@ async def test_a_crash_at_any_point_leaves_a_node_that_can_be_deleted(teams: Tea
         await many_notes(teams, 205)
         with pytest.raises(Unavailable):
             await write(
-                graph, Cut(teams.store, at, is_done=is_done), [Delete(team, RED, on_edges=OnEdges.DETACH)]
+                graph,
+                CutStore(teams.store, at, is_done=is_done),
+                [Delete(team, RED, on_edges=OnEdges.DETACH)],
             )
         dangling = [each for each in await teams.problems() if "marked" not in each]
         assert dangling == []
@@ -371,7 +356,7 @@ async def test_deletes_of_one_node_at_the_same_time(teams: Teams) -> None:
     assert await teams.problems() == []
 
 
-class Busy(Cut):
+class Busy(CutStore):
     """A store that is at the item in a transaction of somebody else, the first times that a single item is written."""
 
     async def send(self, request: Request[Answer], /) -> Answer:

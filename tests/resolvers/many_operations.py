@@ -18,7 +18,8 @@ def main(doc: str | None, models: Sequence[str], run: Run) -> None:
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("operations", type=int, nargs="?", default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", choices=models)
+    if models:
+        parser.add_argument("--model", choices=models)
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
 
@@ -27,6 +28,8 @@ def main(doc: str | None, models: Sequence[str], run: Run) -> None:
         sys.stdout.flush()
 
     async def found() -> list[str]:
-        return await run(given.operations, given.seed, [given.model] if given.model else models, tell)
+        return await run(
+            given.operations, given.seed, [given.model] if models and given.model else models, tell
+        )
 
     sys.exit(bool(asyncio.run(found())))

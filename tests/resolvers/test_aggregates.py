@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from keygraph_resolvers import OperationRequest
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.walk_worlds import below, friends, person, topic, walks
 from tests.resolvers.worlds import World, within_bound, world
 
@@ -50,7 +48,7 @@ async def test_groups(shop: World) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("asked", "found", "operations"),
     [
         (

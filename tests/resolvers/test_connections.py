@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.store import Query
+from tests.conftest import in_one_world
 from tests.resolvers.worlds import (
     World,
     book_item,
@@ -82,7 +83,7 @@ async def test_twenty_unless_said(books: World) -> None:
     assert len((await books.ask(document))["book"]["loans"]["nodes"]) == 20
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("arguments", "message"),
     [
         ({"first": 101}, "first must be between 0 and 100"),

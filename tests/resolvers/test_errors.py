@@ -13,7 +13,7 @@ from keygraph import ID, Graph, Index, Table, field, node
 from keygraph.dynamo.store import BatchGet, Query, Request
 from keygraph.errors import StoreError, TableMissing, Throttled, TimedOut, Unavailable
 from keygraph_resolvers import OperationRequest
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, world
 from tests.tracing import HeldStore
 
@@ -26,14 +26,14 @@ def failing(shop: World, fails: Callable[[Request[Any]], Exception | None]) -> W
     return world(shop.graph, HeldStore(shop.tracer.store, before))
 
 
-@pytest.mark.parametrize("document", ["", "{", "{ user(userId: ) }", '{ user(userId: "1") { name }', "\0"])
+@in_one_world("document", ["", "{", "{ user(userId: ) }", '{ user(userId: "1") { name }', "\0"])
 async def test_documents_that_cannot_be_read(shop: World, document: str) -> None:
     answer = await shop.service.execute(document)
     assert [error["extensions"]["code"] for error in answer["errors"]] == ["GRAPHQL_PARSE_FAILED"]
     assert "data" not in answer
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("document", "message"),
     [
         ("{ usr { name } }", "Cannot query field 'usr' on type 'Query'. Did you mean 'user' or 'users'?"),
@@ -58,7 +58,7 @@ async def test_all_mistakes_of_a_document_at_once(shop: World) -> None:
     assert await shop.codes("{ a b c }") == ["GRAPHQL_VALIDATION_FAILED"] * 3
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     "variables", [{}, {"user": None}, {"user": ["x"]}, {"user": {"a": 1}}, {"user": 1.5}, {"user": True}]
 )
 async def test_variables_that_do_not_fit(shop: World, variables: dict[str, Any]) -> None:
@@ -68,7 +68,7 @@ async def test_variables_that_do_not_fit(shop: World, variables: dict[str, Any])
     assert shop.operations == {}
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("document", "variables", "begins", "ends"),
     [
         (
@@ -305,7 +305,7 @@ async def test_nodes_behind_an_index_that_cannot_be_read(make_store: MakeStore) 
         assert {error["extensions"]["code"] for error in answer["errors"]} == {"UNAVAILABLE"}, answer
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("document", "variables", "paths"),
     [
         ("query ($a: ID!) { node(id: $a) { id } }", {"a": {}}, [["id"]]),

@@ -79,7 +79,7 @@ async def test_days_and_padded_numbers(stacks: World, arguments: str, wanted: li
     assert await visits(stacks, arguments) == wanted
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("arguments", "message"),
     [
         ('shelf: {eq: "a"}', "shelf: floor comes before it in the key: give it with eq"),
@@ -118,7 +118,7 @@ async def test_arguments_that_no_key_can_have(stacks: World, shelf: str, operato
     assert "Query" not in stacks.operations
 
 
-@pytest.mark.parametrize("room", ["", "y#ROOM#z", "x" * 3000, "\ud800"])
+@in_one_world("room", ["", "y#ROOM#z", "x" * 3000, "\ud800"])
 async def test_required_arguments_that_make_no_key(stacks: World, room: str) -> None:
     document = """query ($room: String!) { member(memberId: "ann") { visits(room: $room) { totalCount } } }"""
     codes = await stacks.codes(document, room=room)
@@ -165,7 +165,7 @@ async def test_ranges_over_shards(make_store: MakeStore) -> None:
     assert await found("ASC", **{"from": 10**20}) == (0, [])
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     ("said", "wanted"),
     [
         ({"eq": "2024-01-20T12:00:00Z"}, 1),
@@ -201,7 +201,7 @@ async def test_moments(shop: World, said: dict[str, str], wanted: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@in_one_world(
     "moment",
     [
         "0001-01-01T00:00:00+14:00",

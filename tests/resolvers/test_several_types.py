@@ -5,15 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from bench.bound.bound import bound
 from bench.bound.items import Items
 from keygraph import ID, Graph, Index, Table, many, node, read
 from keygraph.dynamo.store import Query
 from keygraph_resolvers import OperationRequest
 from keygraph_resolvers.plan.explained import steps_json, steps_text
-from tests.conftest import MakeStore
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.several_worlds import record_item, several, several_items, told_by_keys_alone
 from tests.resolvers.worlds import World, filled, world
 from tests.schemas import schema_of
@@ -182,7 +180,7 @@ LEAST = [
 ]
 
 
-@pytest.mark.parametrize("document", LEAST)
+@in_one_world("document", LEAST)
 async def test_it_takes_the_fewest_requests(lists: World, document: str) -> None:
     least = bound(schema_of(several), Items(several.table, several_items()), document)
     lists.forget()

@@ -2,28 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import logging
-import sys
-
 from tests.resolvers.judge.asking import run
-
-
-def main() -> None:
-    """Runs as the command line says; the process has failed where something was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("operations", type=int, nargs="?", default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    logging.disable(logging.CRITICAL)
-
-    def tell(text: str) -> None:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-
-    sys.exit(bool(asyncio.run(run(given.operations, given.seed, tell))))
-
+from tests.resolvers.many_operations import main
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, (), lambda wanted, seed, _, tell: run(wanted, seed, tell))
