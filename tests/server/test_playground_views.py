@@ -412,6 +412,23 @@ class TestModel:
 
 
 class TestTable:
+    def test_a_type_has_one_color_in_all_views(self, page: Page) -> None:
+        run(page)
+        page.click("[role=tab]", "Graph")
+        page.wait_for("document.querySelector('.canvas canvas')")
+        drawn = page.evaluate(f"(() => {{ {PICTURE}; return boxes.at(-1).style('background-color') }})()")
+        dot = "getComputedStyle([...document.querySelectorAll('.legend li')].find((each) => each.innerText.trim() === 'Order').querySelector('.dot')).backgroundColor"
+        colors = [drawn.replace(",", ", "), page.evaluate(dot)]
+        page.click("[role=tab]", "Schema")
+        page.wait_for("document.querySelector('.er-box[data-id=Order]')")
+        colors.append(
+            page.evaluate("getComputedStyle(document.querySelector('.er-box[data-id=Order] rect')).stroke")
+        )
+        page.click("[role=tab]", "Table")
+        page.wait_for("document.querySelector('.legend')")
+        colors.append(page.evaluate(dot))
+        assert len(set(colors)) == 1, colors
+
     def test_a_partition_is_queried_and_its_items_are_opened(self, page: Page) -> None:
         page.click("[role=tab]", "Table")
         page.wait_for("document.querySelectorAll('.partition').length > 5")
@@ -419,7 +436,7 @@ class TestTable:
         page.click(".partition button.link", "ORDER#ORD001")
         page.wait_for("document.querySelectorAll('.partition').length === 1")
         assert texts(page, ".table-cost") == [
-            "Query: PK = ORDER#ORD001, limit 50: 1 request, 0.5 read units, 2 items read"
+            "Query: PK = ORDER#ORD001, limit 50: 1 request, 0.5 read units, $0.0000625 per 1,000, 2 items read"
         ]
         assert texts(page, ".partition code") == ["ORDER#ORD001", "PRODUCT#ABC123"]
         page.click(".partition li button", "PRODUCT#ABC123")
@@ -445,7 +462,9 @@ class TestTable:
         page.wait_for(
             "document.querySelector('.actions button:not([disabled])').innerText === 'Previous page'"
         )
-        assert texts(page, ".table-cost") == ["Scan, limit 50: 1 request, 1 read unit, 50 items read"]
+        assert texts(page, ".table-cost") == [
+            "Scan, limit 50: 1 request, 1 read unit, $0.000125 per 1,000, 50 items read"
+        ]
 
     def test_an_item_is_changed_by_the_mutation_of_its_type(self, page: Page, shop: str) -> None:
         query = '{ order(orderId: "ORD001") { items { edges { quantity } } } }'

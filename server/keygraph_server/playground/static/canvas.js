@@ -1,17 +1,11 @@
 // A picture of nodes and edges, drawn by Cytoscape.
 import { save } from './export.js';
 import { labelStyle, placeLabels, sizeLabels } from './labels.js';
-import { color, h, library, state } from './page.js';
+import { color, h, library, state, typeColor } from './page.js';
 import { places, remember } from './stable.js';
 import { svg } from './svg.js';
 
-const TYPES = 8;
 const PADDING = 20;
-
-/** What tells the color of a type: the same for all its nodes. */
-export const hueOf = (types, name) => Math.max(0, types.indexOf(name)) % TYPES;
-
-const hueColor = (hue) => color(`type-${hue}`);
 
 const style = () => [
   {
@@ -25,7 +19,7 @@ const style = () => [
       'text-background-opacity': 0.8,
       width: 26,
       height: 26,
-      'background-color': (element) => hueColor(element.data('hue')),
+      'background-color': (element) => color(typeColor(element.data('type'))),
       'border-width': 0,
     },
   },

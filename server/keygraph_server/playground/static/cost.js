@@ -33,7 +33,7 @@ export const withCost = (fetcher) => async (params, options) => {
 };
 
 const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 1 });
-const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
+export const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
 const milliseconds = (value) => `${number(value)} ms`;
 
 // --- Money ----------------------------------------------------------------------------------------------
@@ -44,6 +44,22 @@ const { prices, source } = settings.prices;
 /** The price of so many operations with this cost, as text. */
 const money = ({ readUnits, writeUnits = 0 }) =>
   `$${((PER * (readUnits * prices.read + writeUnits * prices.write)) / 1e6).toLocaleString('en', { maximumSignificantDigits: 3 })}`;
+
+/** What something cost, in words. */
+export const costText = (actual, bound) => {
+  const units = (name, noun) => {
+    const most = bound?.[name] ? ` (at most ${number(bound[name])})` : '';
+    return actual[name] || bound?.[name] ? `${counted(actual[name] || 0, noun)}${most}` : '';
+  };
+  return [
+    counted(actual.requests, 'request') + (actual.roundTrips ? ` in ${counted(actual.roundTrips, 'round trip')}` : ''),
+    units('readUnits', 'read unit'),
+    units('writeUnits', 'write unit'),
+    prices && `${money(actual)} per ${number(PER)}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+};
 
 const priceLine = ({ actual, bound }) =>
   h(
@@ -287,19 +303,7 @@ const summaryOf = (cost) => {
   if (!cost || !cost.actual) {
     return isOn.get() === 'on' ? 'Run a query to see its requests.' : '';
   }
-  const { actual, bound } = cost;
-  const units = (name, noun) => {
-    const most = bound?.[name] ? ` (at most ${number(bound[name])})` : '';
-    return actual[name] || bound?.[name] ? `${counted(actual[name] || 0, noun)}${most}` : '';
-  };
-  return [
-    `${counted(actual.requests, 'request')} in ${counted(actual.roundTrips, 'round trip')}`,
-    units('readUnits', 'read unit'),
-    units('writeUnits', 'write unit'),
-    prices && `${money(actual)} per ${number(PER)}`,
-  ]
-    .filter(Boolean)
-    .join(', ');
+  return costText(cost.actual, cost.bound);
 };
 
 /** The panel. It stands inside GraphiQL. */

@@ -1,8 +1,7 @@
 // The model as an entity-relationship diagram: a box for each type, with its fields and keys, and an arrow for each list.
 import { save } from './export.js';
 import { layOut } from './layers.js';
-import { color, h, kept } from './page.js';
-import { hueOf } from './canvas.js';
+import { color, h, kept, typeColor } from './page.js';
 
 const LINE = 16;
 const HEAD = 24;
@@ -119,10 +118,10 @@ const row = ({ text, isKey, isRule, isMuted }, at, { x, y, width }) => {
   );
 };
 
-const drawnBox = (box, hue, selected, onPick) => {
+const drawnBox = (box, selected, onPick) => {
   const { type, rows, x, y, width, height } = box;
   const isNode = type.kind.includes('node');
-  const tint = `var(--type-${hue})`;
+  const tint = `var(--${typeColor(type.name)})`;
   return pressable(
     type.name,
     selected,
@@ -250,7 +249,6 @@ export const Diagram = ({ description, selected, onPick }) => {
   const [hovered, setHovered] = React.useState('');
   const [scale, setScale] = React.useState(Number(zoom.get()) || 1);
   const { boxes, lines, width, height } = drawing(description);
-  const names = description.types.map(({ name }) => name);
   const turn = (wanted) => {
     zoom.set(wanted);
     setScale(wanted);
@@ -284,7 +282,7 @@ export const Diagram = ({ description, selected, onPick }) => {
         (lists.get(null) || []).map(({ path }) => arrow(path, false, false)),
         [...lists].filter(([key]) => key).map(([key, own]) => drawnList(key, own, selected, onPick, setHovered)),
         boxes.map((box) => drawnRoots(box, selected, onPick, setHovered)),
-        boxes.map((box) => drawnBox(box, hueOf(names, box.type.name), selected, onPick)),
+        boxes.map((box) => drawnBox(box, selected, onPick)),
       ),
     ),
     hovered && h('p', { className: 'er-hovered', 'aria-hidden': true }, hovered),

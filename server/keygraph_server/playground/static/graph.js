@@ -1,9 +1,9 @@
 // The answer as a picture: pick a node, see what is known of it, follow its lists.
-import { Canvas, hueOf } from './canvas.js';
+import { Canvas } from './canvas.js';
 import { kindOf, open, run, written } from './editor.js';
 import { followQuery, waysFrom } from './follow.js';
 import { addAnswer, emptyPicture } from './picture.js';
-import { change, h, settings, state, useChanges } from './page.js';
+import { change, h, settings, state, typeDot, useChanges, useDescription } from './page.js';
 
 const MOST_NODES = 300;
 
@@ -30,9 +30,7 @@ const drawAnew = () => {
   const nodes = [...shown.picture.nodes.values()].filter((node) => !isHidden(node)).slice(0, MOST_NODES);
   const drawn = new Set(nodes.map(({ key }) => key));
   shown.elements = [
-    ...nodes.map((node) => ({
-      data: { id: node.key, label: node.label, hue: hueOf(shown.types, node.type), isRecord: !node.id },
-    })),
+    ...nodes.map((node) => ({ data: { id: node.key, label: node.label, type: node.type, isRecord: !node.id } })),
     ...[...shown.picture.edges.values()]
       .filter((edge) => drawn.has(edge.from) && drawn.has(edge.to))
       .map((edge) => ({ data: { id: edge.key, source: edge.from, target: edge.to, label: edge.name } })),
@@ -164,8 +162,6 @@ const edgePanel = (edge) =>
     valueList(edge.values),
   );
 
-const typeDot = (type) => h('span', { className: 'dot', style: { background: `var(--type-${hueOf(shown.types, type)})` } });
-
 const legend = () =>
   h(
     'ul',
@@ -232,6 +228,7 @@ const queryPanel = (asked) =>
 
 export const GraphView = ({ fetcher }) => {
   useChanges();
+  const description = useDescription();
   takeAnswer();
   const { nodes, edges } = shown.picture;
   const node = nodes.get(state.selected);
@@ -248,7 +245,8 @@ export const GraphView = ({ fetcher }) => {
   return h(
     'div',
     { className: 'split' },
-    h(Canvas, {
+    // The model tells the colors.
+    description && h(Canvas, {
       elements: shown.elements,
       selected: state.selected,
       onPick: (selected) => change({ selected }),

@@ -1,7 +1,8 @@
 // One item of the table: raw, as GraphQL, and what may be done to it.
+import { costText } from './cost.js';
 import { nodeFields, nodeQuery } from './follow.js';
 import { h, state } from './page.js';
-import { changedValues, costText, formField, inputsOf, isOfKey, mutationOf, send, write } from './writes.js';
+import { changedValues, formField, inputsOf, isOfKey, mutationOf, send, write } from './writes.js';
 
 /** The text of a value in DynamoDB's typed form. */
 export const typedText = (typed) => {

@@ -14,6 +14,7 @@ export const state = {
   selected: null, // the key of a node in the picture
   cost: null,
   highlight: null, // the index of a request
+  types: [], // the names of the model's types in its order, nodes first
   closed: [], // the mutations that no rule allows who looks at the page
 };
 
@@ -94,7 +95,8 @@ export const useDescription = () => {
   const [found, setFound] = React.useState(null);
   React.useEffect(() => {
     description ??= ask('description').then((found) => {
-      state.closed = found.closed;
+      const nodesFirst = [...found.types].sort((one, other) => other.kind.includes('node') - one.kind.includes('node'));
+      Object.assign(state, { closed: found.closed, types: nodesFirst.map(({ name }) => name) });
       return found;
     });
     description.then(setFound, (error) => setFound({ error: error.message }));
@@ -122,4 +124,14 @@ export const library = (name) => {
 /** A color of the page's theme, for what is drawn on a canvas. */
 export const color = (name) =>
   getComputedStyle(document.querySelector('.keygraph')).getPropertyValue(`--${name}`).trim();
+
+const HUES = 8;
+
+/** The name of a type's color: the same in all views, by the place in the model. What is none of its types has a neutral one. */
+export const typeColor = (type) => {
+  const place = state.types.indexOf(type);
+  return place < 0 ? 'line-strong' : `type-${place % HUES}`;
+};
+
+export const typeDot = (type) => h('span', { className: 'dot', style: { background: `var(--${typeColor(type)})` } });
 

@@ -1,17 +1,15 @@
 // The table and its indexes: partitions with their items in the order of the sort key, read page by page.
-import { hueOf } from './canvas.js';
+import { costText, counted } from './cost.js';
 import { csv, jsonLines, save } from './export.js';
 import { nodeQuery } from './follow.js';
 import { addToPicture } from './graph.js';
 import { ItemPanel, WriteForm, typedText } from './item.js';
-import { ask, change, h, settings, state, useChanges, useDescription } from './page.js';
-import { costText, counted, mutationOf } from './writes.js';
+import { ask, change, h, settings, state, typeDot, useChanges, useDescription } from './page.js';
+import { mutationOf } from './writes.js';
 
 const MOST_SHOWN = 6;
 const CONDITIONS = { '': 'any sort key', equal: '=', begins: 'begins with', from: '≥', to: '≤', between: 'from … to' };
 const START = { index: '', type: '', partition: '', sort: { is: '', value: '', to: '' }, descending: false };
-
-const dot = (types, type) => h('span', { className: 'dot', style: { background: type ? `var(--type-${hueOf(types, type)})` : 'var(--line-strong)' } });
 
 // --- What to read ---------------------------------------------------------------------------------------
 
@@ -87,7 +85,7 @@ const attributesOf = (keys, { item }) => {
   );
 };
 
-const partitionTable = (types, page, name, rows, picked, onPick, onOpen) =>
+const partitionTable = (page, name, rows, picked, onPick, onOpen) =>
   h(
     'section',
     { key: name, className: 'partition' },
@@ -103,7 +101,7 @@ const partitionTable = (types, page, name, rows, picked, onPick, onOpen) =>
             'button',
             { type: 'button', 'aria-pressed': picked === row, onClick: () => onPick(row) },
             h('code', null, page.keys[1] ? typedText(row.item[page.keys[1]]) : name),
-            h('span', { className: 'row-type' }, dot(types, row.type), row.type || 'no type'),
+            h('span', { className: 'row-type' }, typeDot(row.type), row.type || 'no type'),
             attributesOf(page.keys, row),
           ),
         ),
@@ -141,7 +139,6 @@ const Rows = ({ fetcher, description }) => {
   const [known, setKnown] = React.useState([]);
   const [done, setDone] = React.useState('');
   const [isNew, setIsNew] = React.useState(false);
-  const types = description.types.map(({ name }) => name);
   const turn = (next, at) => {
     setPicked(null);
     setDone('');
@@ -185,7 +182,7 @@ const Rows = ({ fetcher, description }) => {
       ),
       error && h('p', { className: 'note', role: 'alert' }, error),
       grouped(rows).map(([name, own]) =>
-        partitionTable(types, page, name, own, picked, setPicked, !readPlace.partition && !readPlace.id ? (partition) => turn({ ...place, partition }) : null),
+        partitionTable(page, name, own, picked, setPicked, !readPlace.partition && !readPlace.id ? (partition) => turn({ ...place, partition }) : null),
       ),
       page && rows.length === 0 && h('p', { className: 'hint' }, page.next ? 'None on this page.' : 'No item is there.'),
       page && h(
@@ -211,7 +208,7 @@ const Rows = ({ fetcher, description }) => {
         'section',
         { className: 'asked' },
         h('h2', null, 'Types'),
-        h('ul', { className: 'legend' }, types.map((type) => h('li', { key: type }, dot(types, type), type))),
+        h('ul', { className: 'legend' }, state.types.map((type) => h('li', { key: type }, typeDot(type), type))),
       ),
     ),
   );

@@ -18,14 +18,6 @@ export const send = async (query, variables) => {
   return answer;
 };
 
-export const counted = (count, word) => `${count} ${count === 1 ? word : `${word}s`}`;
-
-/** What something cost, in words. */
-export const costText = ({ requests, readUnits, writeUnits }) =>
-  [counted(requests, 'request'), (readUnits || !writeUnits) && counted(readUnits, 'read unit'), writeUnits && counted(writeUnits, 'write unit')]
-    .filter(Boolean)
-    .join(', ');
-
 /** The mutation that does this to a type (`update`, `delete`, or what makes one); undefined if there is none, or no rule allows it. */
 export const mutationOf = (type, doing) => {
   const fields = state.schema?.getMutationType()?.getFields() || {};
