@@ -151,18 +151,15 @@ def watch_process(metrics: Metrics, in_flight: Gauge, service: Service, caches: 
         watch(f"operations_{name}", text, gauge)
     watch("output_lines_dropped_total", _DROPPED, dropped_lines)
     if _MEMORY.exists():
-        watch("resident_memory_bytes", "The memory of the process.", _resident_bytes)
+        page = os.sysconf("SC_PAGE_SIZE")
+        text = "The memory of the process."
+        watch("resident_memory_bytes", text, lambda: int(_MEMORY.read_text("ascii").split()[1]) * page)
 
 
 _REFUSED = "Operations that were refused because too many waited already."
 _HELD = "The bytes of items that operations hold until their answers are sent."
 _GIVEN_UP = "Operations that were given up because all held too many bytes."
 _DROPPED = "Lines of the log and of other output that were dropped, because nobody read them."
-
-
-def _resident_bytes() -> float:
-    pages = int(_MEMORY.read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def watch_connections(metrics: Metrics) -> None:
