@@ -26,7 +26,7 @@ import orjson
 from keygraph.changes.stream import StreamReader
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable
-from keygraph.dynamo.streams import EnableStream
+from keygraph.dynamo.streams import EnableStream, StreamRecord
 from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.limits import LiveLimits
 from keygraph.tables.bulk import write_batches
@@ -53,12 +53,6 @@ def user(number: int, name: str) -> Item:
         "email": f"{number}@example.com",
         "Type": "User",
     }
-
-
-class Change(NamedTuple):
-    old: Item | None
-    new: Item | None
-    at: float = 0.0
 
 
 async def written(response: dict[str, Any]) -> bytes:
@@ -112,7 +106,10 @@ async def _listening(
 
 async def _alone(queries: LiveQueries, users: int) -> float:
     """Returns the processor time of a change that touches nobody."""
-    changes = [Change(user(users + number, "a"), user(users + number, "b")) for number in range(1_000)]
+    changes = [
+        StreamRecord((), user(users + number, "a"), user(users + number, "b"), "", 0.0)
+        for number in range(1_000)
+    ]
     touched, began = queries.counts.touched, time.process_time()
     for _ in range(ALONE // len(changes)):
         await queries.changed(changes)

@@ -106,7 +106,7 @@ async def judge(here: Court, seed: int, counts: Counts) -> None:
         else:
             await raw_write(service, random)
         changes = [*changes_between(before, await items_of(service))]
-        touched = {number for change in changes for number in index.touched(change)}
+        touched = {number for change in changes for number in index.touched(*change)}
         counts.writes += 1
         for number, earlier in enumerate(answers):
             if number not in touched:

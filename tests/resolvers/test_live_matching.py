@@ -14,7 +14,7 @@ from keygraph.dynamo.store import BatchWrite, CreateTable, Prefix, Query
 from keygraph.engines.open import open_store
 from keygraph_resolvers.live.matching import ReadIndex
 from keygraph_resolvers.read.recording import KeyRange, RecordingStore
-from tests.resolvers.live_laws import Change, run
+from tests.resolvers.live_laws import run
 
 TABLE = Table(
     "T",
@@ -34,7 +34,7 @@ def touched(
     index: ReadIndex[int] = ReadIndex(TABLE)
     for number, each in enumerate(ranges):
         index.add_range(KeyRange(*each), number, None)
-    return index.touched(Change(old, new))
+    return index.touched(old, new)
 
 
 class TestRanges:
@@ -85,7 +85,7 @@ class TestRanges:
                     for read in each._ranges
                     if (read.low or "") <= sort and (read.high is None or sort <= read.high)
                 }
-                assert index.touched(Change(None, item(sort))) == expected
+                assert index.touched(None, item(sort)) == expected
             for each in left.values():
                 each.forget()
             assert (index.size, index._by_partition) == (0, {})
@@ -96,9 +96,9 @@ def test_where_an_item_stays_only_changed_attributes_count() -> None:
     index.add_key(("P", "b"), "name", frozenset({"name"}))
     index.add_key(("P", "b"), "all", None)
     index.add_range(KeyRange(None, "P", None, None), "count", frozenset())
-    assert index.touched(Change(item(name="a"), item(name="b"))) == {"name", "all"}
-    assert index.touched(Change(item(name="a"), item(name="a", other=1))) == {"all"}
-    assert index.touched(Change(item(name="a"), None)) == {"name", "all", "count"}
+    assert index.touched(item(name="a"), item(name="b")) == {"name", "all"}
+    assert index.touched(item(name="a"), item(name="a", other=1)) == {"all"}
+    assert index.touched(item(name="a"), None) == {"name", "all", "count"}
 
 
 async def test_what_a_page_did_not_reach_is_not_read(tmp_path: Path) -> None:
@@ -114,8 +114,7 @@ async def test_what_a_page_did_not_reach_is_not_read(tmp_path: Path) -> None:
             Query("P", range=Prefix("X"), limit=2, start=page.last)
         )
         found = {
-            sort: index.touched(Change(None, item(sort)))
-            for sort in ("W", "X0", "X11", "X2", "X35", "X45", "Y")
+            sort: index.touched(None, item(sort)) for sort in ("W", "X0", "X11", "X2", "X35", "X45", "Y")
         }
         assert found == {
             "W": set(),

@@ -101,29 +101,20 @@ def new_root() -> Object:
     return Object(cast(RecordType, None), ())
 
 
+@dataclass(slots=True, eq=False)
 class Task:
     """A step under way: a generator, which is sent what it has requested, as it comes."""
 
-    __slots__ = ("_answers", "_engine", "_place", "_reads", "_round_trip", "_step", "_then", "_waits_for")
-
-    def __init__(
-        self,
-        engine: Engine,
-        step: Startable,
-        reads: Reads[Any],
-        round_trip: int,
-        place: str,
-        then: Then | None = None,
-    ) -> None:
-        """`round_trip` is the one in which its first requests are, `place` its place in the query."""
-        self._engine = engine
-        self._step = step
-        self._reads = reads
-        self._round_trip = round_trip
-        self._place = place
-        self._then = then
-        self._answers: list[Any] = []
-        self._waits_for = 0
+    _engine: Engine
+    _step: Startable
+    _reads: Reads[Any]
+    _round_trip: int
+    """The one in which its next requests are."""
+    _place: str
+    """Its place in the query."""
+    _then: Then | None = None
+    _answers: list[Any] = field(default_factory=list, init=False)
+    _waits_for: int = field(default=0, init=False)
 
     def send(self, answer: Any = None, round_trip: int = 0) -> None:
         """Continues with an answer until something must be waited for; its next requests are in that round trip."""
@@ -787,6 +778,12 @@ class SharedRounds:
         """Enters if a new operation has to wait. None if it may begin at once, in this round."""
         self.count(0.0)
         return self.enter(client) if self.has_to_wait(client) else None
+
+    async def begin(self, client: str) -> None:
+        """Waits for a round with time for something new, if there is none left in this one."""
+        turn = self.enter_if_over(client)
+        if turn is not None:
+            await turn
 
     def has_to_wait(self, client: str) -> bool:
         """Whether a new operation of the client waits: the time of this round is used up, or others come before it."""

@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue, Table
@@ -23,16 +23,6 @@ from keygraph_resolvers.read.changes import RecordChange, WantedChanges
 from keygraph_resolvers.read.recording import KeyRange, Names
 
 OwnerT = TypeVar("OwnerT")
-
-
-class ChangedItem(Protocol):
-    """An item before and after a change; None where it did not exist."""
-
-    @property
-    def old(self) -> Item | None: ...
-
-    @property
-    def new(self) -> Item | None: ...
 
 
 class ChangeIndex(Generic[OwnerT]):
@@ -123,9 +113,8 @@ class ReadIndex(Generic[OwnerT]):
             self.size += 1
         owners[owner] = names
 
-    def touched(self, change: ChangedItem) -> set[OwnerT]:
-        """Returns the operations that a change touches."""
-        old, new = change.old, change.new
+    def touched(self, old: Item | None, new: Item | None) -> set[OwnerT]:
+        """Returns the operations that a change of an item touches; None where it did not exist."""
         touched: set[OwnerT] = set()
         if old is None and new is None:
             return touched

@@ -22,6 +22,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -33,6 +34,7 @@ from keygraph.admission import Admission
 from keygraph.codes import Code
 from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.items import stable_text
+from keygraph.dynamo.streams import StreamRecord
 from keygraph.errors import StoreError, StreamTrimmed, again, without_frames
 from keygraph.incidents import Incident
 from keygraph.limits import LiveLimits
@@ -48,8 +50,8 @@ from keygraph_resolvers.live.listeners import (
     LiveOperation,
     WaitingChange,
 )
-from keygraph_resolvers.live.matching import ChangedItem, ReadIndex
-from keygraph_resolvers.plan.documents import OperationRequest
+from keygraph_resolvers.live.matching import ReadIndex
+from keygraph_resolvers.plan.documents import Observation, OperationRequest
 from keygraph_resolvers.read.changes import UNDECIDED, RecordChange, record_changes, visible_kind
 from keygraph_resolvers.read.meter import Holding
 from keygraph_resolvers.read.run import ReadTime
@@ -87,21 +89,13 @@ _FOREVER = 1_000_000_000.0
 """In seconds: 30 years. Timers refuse a time that is much longer."""
 
 
-class TimedChange(ChangedItem, Protocol):
-    """A change of an item, with its time."""
-
-    @property
-    def at(self) -> float:
-        """In seconds since 1970."""
-
-
 class ChangeSource(Protocol):
     """Where the changes of the table come from: a `StreamReader`, or `PublishedChanges`."""
 
     async def start_at_latest(self) -> None:
         """Skips everything that was changed so far. Raises StoreError."""
 
-    async def read(self) -> Sequence[tuple[str, TimedChange]]:
+    async def read(self) -> Sequence[tuple[str, StreamRecord]]:
         """Returns the next changes, each with the name of its shard. Raises StoreError, StreamTrimmed if some may be
         missing."""
 
@@ -363,13 +357,13 @@ class LiveQueries:
                 await self.changed(changes)
                 await asyncio.sleep(self._poll)
 
-    async def changed(self, changes: Sequence[TimedChange]) -> None:
+    async def changed(self, changes: Sequence[StreamRecord]) -> None:
         """Lets run again what these changes touch, and what wants them, in turns with everything else."""
         counts, touched = self.counts, self.index.touched
         for change in changes:
             counts.changes += 1
             try:
-                operations = touched(change)
+                operations = touched(change.old, change.new)
             except Exception:
                 _log.exception("It is not known what a change touches: all live operations run again")
                 self._run_all()
@@ -382,14 +376,10 @@ class LiveQueries:
                     counts.touched += 1
                     if operation.listeners:  # they may have left since
                         self._add(operation, each)
-                    turn = rounds().enter_if_over(_CHANGES)
-                    if turn is not None:
-                        await turn
-            turn = rounds().enter_if_over(_CHANGES)
-            if turn is not None:
-                await turn
+                    await rounds().begin(_CHANGES)
+            await rounds().begin(_CHANGES)
 
-    async def _records(self, change: TimedChange) -> list[RecordChange]:
+    async def _records(self, change: StreamRecord) -> list[RecordChange]:
         """Returns what a change of an item is to the model. Many values are compared in a thread."""
         found = [*record_changes(self._service.schema.graph, change.old, change.new, change.at)]
         if any(each.is_large for each in found):
@@ -491,9 +481,7 @@ class LiveQueries:
         if operation.wants_changes():
             await self._run_changes(operation, payer)
             return
-        turn = rounds().enter_if_over(payer)
-        if turn is not None:
-            await turn
+        await rounds().begin(payer)
         operation.access = self._access_of(operation)
         response, text = await self._answer(operation)
         self._failed(operation, response)
@@ -514,9 +502,7 @@ class LiveQueries:
         wanted, access = operation.reads.wanted, self._access_of(operation)
         left, ends = _CHANGES_AT_ONCE, time.monotonic() + _BATCH_SECONDS
         for _ in range(len(operation.changes)):
-            turn = rounds().enter_if_over(payer)
-            if turn is not None:
-                await turn
+            await rounds().begin(payer)
             if wanted is None or not operation.changes or not left or time.monotonic() > ends:
                 break
             change = operation.changes[0].change
@@ -595,17 +581,13 @@ class LiveQueries:
         if change is None:
             operation.reads.forget()
             operation.cancel("settle")
-        first = operation.request
-        request = OperationRequest(
-            first.document,
-            first.variables,
-            first.operation_name,
-            viewer=first.viewer,
-            context=first.context,
+        request = replace(
+            operation.request,
             holding=lease,
             reads=operation.reads if change is None else None,
             change=change,
             access=access,
+            observation=Observation(),
         )
         operation.begin(lease)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -83,24 +84,17 @@ class ViaEdge(Edge):
         return f"{connection_prefix(self.cursors.query.path)}Edge"
 
 
+@dataclass(eq=False)
 class WalkEnds:
     """The place of a page of a walk's results. Its cursors are made when they are requested."""
 
-    def __init__(
-        self,
-        goes_on: bool,
-        has_previous_page: bool,
-        start: Callable[[], str] | None,
-        end: Callable[[], str] | None,
-        *,
-        is_whole: bool = True,
-    ) -> None:
-        """`goes_on`: something may follow it. `is_whole`: everything that its order needs was read."""
-        self.has_previous_page = has_previous_page
-        self._goes_on = goes_on
-        self._start = start
-        self._end = end
-        self._is_whole = is_whole
+    _goes_on: bool
+    """Whether something may follow it."""
+    has_previous_page: bool
+    _start: Callable[[], str] | None
+    _end: Callable[[], str] | None
+    _is_whole: bool = True
+    """Whether everything that its order needs was read."""
 
     @property
     def start_cursor(self) -> str | None:

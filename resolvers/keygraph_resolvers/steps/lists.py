@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, cast
 from weakref import ref
@@ -54,8 +55,6 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.steps.list_worst import ListWorst
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import ItemStep, Step
-
-NO_COPIES: Mapping[SelectedField, NodeReader] = {}
 
 
 class ListStep(Step):
@@ -313,7 +312,7 @@ class ListStep(Step):
     @property
     def needed(self) -> Mapping[RecordType, frozenset[str]]:
         """The ends that are needed of its items, by type: to continue to the nodes there, and to know the owners."""
-        leads = self.names_edges or (self.page is not None and self.page.shows_nodes)
+        leads = self.names_edges or (self.page is not None and bool(self.page.nodes))
         return {
             each.record: each.ends_needed(leads=leads).union(
                 *(each_aggregate.needed_of(each.record) for each_aggregate in self.aggregates)
@@ -382,32 +381,29 @@ def why_not_consistent(path: WalkedPath) -> BadUserInput | None:
     )
 
 
+@dataclass(eq=False)
 class PageStep:
     """The page of a list: how it is read, and the steps that continue from its edges and nodes."""
 
-    def __init__(
-        self,
-        selected: SelectedField,
-        path: AccessPath,
-        edges: Sequence[tuple[SelectedField, ItemStep]],
-        nodes: Sequence[tuple[SelectedField, Step]],
-        only: ItemStep | None,
-        copying: Mapping[SelectedField, NodeReader] = NO_COPIES,
-    ) -> None:
-        """`selected` is the list. `edges` and `nodes` are the fields that show them, with the steps that continue from
-        them; `only` continues from an only neighbor. `copying` are the readers of nodes that edges have copies of."""
-        self.suffix = f".{selected.key}"
-        self.selected = selected
-        self.path = path
-        self.edges = edges
-        self.nodes = nodes
-        self.only = only
+    selected: SelectedField
+    """The list."""
+    path: AccessPath
+    edges: Sequence[tuple[SelectedField, ItemStep]]
+    """The fields that show its edges, with the steps that continue from them."""
+    nodes: Sequence[tuple[SelectedField, Step]]
+    only: ItemStep | None
+    """Continues from an only neighbor."""
+    copying: Mapping[SelectedField, NodeReader] = field(default_factory=dict)
+    """The readers of nodes that edges have copies of."""
+
+    def __post_init__(self) -> None:
+        path = self.path
+        self.suffix = f".{self.selected.key}"
         end = None if path.far_end is None else path.record.ends[path.far_end]
         self._far_of = None if end is None else end_reader(path.record, end)
-        self._copying = copying
-        self.shows_nodes = bool(nodes)
         self.end_key = f"the end {path.record.name}.{path.far_end}"
-        self.children = [step for _, step in (*edges, *nodes)] if only is None else [only]
+        fields = (*self.edges, *self.nodes)
+        self.children = [step for _, step in fields] if self.only is None else [self.only]
 
     def take(self, op: Run, answers: Sequence[tuple[Connection, Found | Exception]]) -> Begun:
         """Continues with what was read for pages, each of which may also need to know what is behind it."""
@@ -482,7 +478,7 @@ class PageStep:
     def nodes_of(self, selected: SelectedField, edges: Sequence[Edge]) -> Sequence[Object]:
         """Returns the nodes of a page's edges for a field that shows them; a node whose edge or key cannot be read has
         its error."""
-        far_of, nodes = self._copying.get(selected, self._far_of), []
+        far_of, nodes = self.copying.get(selected, self._far_of), []
         if far_of is None:
             return edges
         for edge in edges:

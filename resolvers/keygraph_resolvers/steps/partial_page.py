@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keygraph.dynamo.items import Item
-from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import is_decided_by_key
 from keygraph_resolvers.engine.requests import Begun, Beside, GetItems, Reads, Start
 from keygraph_resolvers.engine.worst import Described, KeyLookups, StepStart, Wait, Worst
 from keygraph_resolvers.read.connection import Connection, Edge
-from keygraph_resolvers.read.objects import NodeReader, Object
+from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.lists import NO_COPIES, PageStep
+from keygraph_resolvers.steps.lists import PageStep
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import ItemStep, Step
 
@@ -24,18 +23,10 @@ from keygraph_resolvers.steps.step import ItemStep, Step
 class PartialPage(PageStep):
     """A page whose items are completed from the table before anything continues from them."""
 
-    def __init__(
-        self,
-        selected: SelectedField,
-        path: AccessPath,
-        edges: Sequence[tuple[SelectedField, ItemStep]],
-        nodes: Sequence[tuple[SelectedField, Step]],
-        only: ItemStep | None,
-        copying: Mapping[SelectedField, NodeReader] = NO_COPIES,
-    ) -> None:
-        super().__init__(selected, path, edges, nodes, only, copying)
-        record = path.record
-        of_nodes = [step for _, step in nodes]
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        path, record = self.path, self.path.record
+        of_nodes = [step for _, step in self.nodes]
         own = [each for each in self.children if path.far_end is None or each not in of_nodes]
         far = [each for each in of_nodes if path.far_end is not None]
         # Nothing below an item is read before it is known that the viewer sees it, or which item it is.

@@ -158,9 +158,7 @@ class _Socket:
                     message, reading = reading.result(), None
                     if message["type"] == "websocket.disconnect":
                         return
-                    turn = rounds().enter_if_over(self._address)
-                    if turn is not None:
-                        await turn
+                    await rounds().begin(self._address)
                     await self._handle(message)
                     del message  # the next one may come much later
                 if not self._running and time() >= self._ends:

@@ -479,7 +479,7 @@ class _OneWalk:
 
         edges = [edge(start + number, partial(cursor, number)) for number in range(len(page))]
         first, last_one = (partial(cursor, 0), partial(cursor, len(page) - 1)) if page else (None, None)
-        self.found.info = WalkEnds(start + size < len(nodes), start > 0, first, last_one, is_whole=is_whole)
+        self.found.info = WalkEnds(start + size < len(nodes), start > 0, first, last_one, is_whole)
         yield from self._spread(edges, page, [])
 
     # --- What goes on from them -----------------------------------------------------------------------------
