@@ -66,8 +66,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 def address_of(listening: socket.socket, host: str) -> str:
     """The URL of the socket, as seen from this machine."""
+    return url_of(host, listening.getsockname()[1])
+
+
+def url_of(host: str, port: int) -> str:
+    """The URL of a server that listens on this address, as seen from this machine."""
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
-    port: int = listening.getsockname()[1]
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -58,6 +59,17 @@ ExplainOption = Annotated[
         metavar="KEY",
         help="Print what would be sent for this item alone, reads and writes with their conditions. Changes nothing. "
         "KEY is as reports print it: 'TEAM#1 / TEAM#1'.",
+        show_default=False,
+    ),
+]
+
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume the same job after an interruption.")]
+
+StateOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The file that stores the progress of an interrupted job. Default: a file under .keygraph.",
         show_default=False,
     ),
 ]

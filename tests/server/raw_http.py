@@ -7,10 +7,12 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import uvicorn
 
+from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.factory import Connections
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.settings import ConnectionSettings
@@ -166,9 +168,10 @@ async def running(
     listening = listen("127.0.0.1", 0)
     limits = ConnectionSettings(**settings)
     app = App()
-    connections = Connections(
-        limits, protocol, https_only=https_only, hosts=hosts, has_websockets=served is not None
+    gate = partial(
+        ConnectionGate, limits, https_only=https_only, hosts=hosts, has_websockets=served is not None
     )
+    connections = Connections(gate, protocol)
     config = uvicorn.Config(
         served or app,
         http=connections,  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class

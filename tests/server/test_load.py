@@ -512,11 +512,11 @@ def test_a_new_file_gets_a_table_and_a_failed_load_leaves_none() -> None:
 def test_a_bar_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)
-    with progress("Loading", 100) as advance:
-        advance(50, 50)
+    with progress("Loading", 100, lambda: 50) as advance:
+        advance(50)
     assert written.getvalue() == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress("Loading", 100) as advance:
-        advance(1234, 50)
+    with progress("Loading", 100, lambda: 50) as advance:
+        advance(1234)
     assert "Loading" in written.getvalue()
     assert "1,234 items" in written.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import os
 import sys
@@ -18,7 +17,8 @@ from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
 from keygraph.tables.bulk import SEGMENTS, TypedStore, whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
-from keygraph_server.errors import INTERRUPTED, CommandError, printable
+from keygraph_server.errors import CommandError, printable
+from keygraph_server.jobs.checkpoint import finished
 from keygraph_server.jobs.replacing import replacing
 from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import configured_model, known_types
@@ -59,15 +59,13 @@ def export(
     started = time.monotonic()
     try:
         with _target(file) as target:
-            count = asyncio.run(_write(graph, settings, target, format_, segments, own))
+            work = _write(graph, settings, target, format_, segments, own)
+            count = finished(work, lambda: "No file was written. Run the export again.")
     except BrokenPipeError:
         # The reader has closed the pipe: typer exits silently.
         raise
     except OSError as error:
         raise CommandError(f"{file} cannot be written ({error.strerror})", "Name another file") from None
-    except KeyboardInterrupt:
-        typer.echo("keygraph: interrupted. No file was written. Run the export again.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
     outcome = counted(count, time.monotonic() - started)
     typer.echo(f"Exported {outcome} of {graph.table.name}.", err=file == STANDARD_INPUT)
 
@@ -93,7 +91,7 @@ async def _write(
                 target.write((printable(line.decode()).encode() if target.isatty() else line) + b"\n")
                 count += 1
                 if count % _ADVANCE_ITEMS == 0:
-                    advance(count, count)
+                    advance(count)
     return count
 
 

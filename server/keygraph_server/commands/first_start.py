@@ -60,12 +60,12 @@ async def _fill(model: Model, file: Path) -> int:
     reached = NOWHERE
     async with open_sqlite(file, model.graph.table) as store:
         await store.send(CreateTable())
-        with progress("Loading the sample", lines.total) as advance:
+        with progress("Loading the sample", lines.total, lambda: lines.position) as advance:
 
             def written(position: LoadPosition) -> None:
                 nonlocal reached
                 reached = position
-                advance(position.items, lines.position)
+                advance(position.items)
 
             await write_batches(store, reading.batches(), written)
         if model.graph.tallies:

@@ -23,6 +23,7 @@ from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
+from keygraph_server.telemetry import metrics_served
 
 _log = logging.getLogger(__name__)
 _REPORTED_SECONDS = 60.0
@@ -63,18 +64,20 @@ def follow(
     configure_logging(settings)
     graph = configured_model(settings).graph
     refuse_without_effect(settings, graph)
-    with _metrics_folder(settings) as folder:
-        asyncio.run(_follow(settings, graph, FollowOptions(lease, poll), folder))
+    with metrics_served(settings) as metrics:
+        if metrics is not None:
+            _log.info("Metrics are served at %s/metrics", metrics)
+        asyncio.run(_follow(settings, graph, FollowOptions(lease, poll)))
 
 
-async def _follow(settings: Settings, graph: Graph, options: FollowOptions, folder: Path | None) -> None:
+async def _follow(settings: Settings, graph: Graph, options: FollowOptions) -> None:
     async with (
         open_table(settings.patient, graph.table) as (store, _, _),
         open_change_effects(settings, graph, store) as handle,
     ):
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         worker = StreamWorker(graph, store, handle, owner, options)
-        async with _reported(worker), _measured(settings, graph, worker.progress, folder):
+        async with _reported(worker), _measured(settings, graph, worker.progress):
             with _stopping(worker):
                 _log.info("Following the table %s in %s", graph.table.name, settings.displayed_store)
                 await worker.run()
@@ -116,36 +119,20 @@ async def _reported(worker: StreamWorker) -> AsyncIterator[None]:
         reporting.cancel()
 
 
-# --- Metrics --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _metrics_folder(settings: Settings) -> Iterator[Path | None]:
-    """Serves the metrics if a port is set."""
-    if settings.metrics_port is None:
-        yield None
-        return
-    from keygraph_server.telemetry.exposition import serve_metrics
-    from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE
-
-    with serve_metrics(settings.metrics_host, settings.metrics_port) as address:
-        _log.info("Metrics are served at %s/metrics", address)
-        yield Path(os.environ[FOLDER_VARIABLE])
-
-
 @asynccontextmanager
-async def _measured(
-    settings: Settings, graph: Graph, progress: Progress, folder: Path | None
-) -> AsyncIterator[None]:
-    if folder is None:
+async def _measured(settings: Settings, graph: Graph, progress: Progress) -> AsyncIterator[None]:
+    """Writes how far a worker is into the metrics, if they are served."""
+    if settings.metrics_port is None:
         yield
         return
     from keygraph_server.telemetry.hot_spots import HotSpots
     from keygraph_server.telemetry.metrics import Metrics
     from keygraph_server.telemetry.process import watch_following
-    from keygraph_server.telemetry.snapshots import Snapshots
+    from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
 
     metrics = Metrics(settings.metrics_names)
     watch_following(metrics, progress)
-    async with Snapshots(folder, metrics, HotSpots(graph.table, b"", shows_keys=False).as_json):
+    async with Snapshots(
+        Path(os.environ[FOLDER_VARIABLE]), metrics, HotSpots(graph.table, b"", shows_keys=False).as_json
+    ):
         yield

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -41,11 +41,11 @@ from keygraph_server.jobs.checkpoint import (
     finished,
 )
 from keygraph_server.jobs.sources import STANDARD_INPUT, Lines, Sample, Source, SourceEntry
-from keygraph_server.models import configured_model
-from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.models import Model, configured_model
+from keygraph_server.options import ModelOption, ResumeOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
-from keygraph_server.terminal.output import Advance, counted, key_line, progress, unmatched
+from keygraph_server.terminal.output import counted, key_line, unmatched
 
 load_app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -97,9 +97,7 @@ def load(
     no_rules: Annotated[
         bool, typer.Option("--no-rules", help="Also load items that break the model's rules (check=).")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the same load after an interruption.")
-    ] = False,
+    resume: ResumeOption = False,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -112,7 +110,7 @@ def load(
         raise CommandError("--if-absent and --upsert cannot be used together", "Choose one")
     settings = read_settings(model=model, store=store)
     loaded = configured_model(settings)
-    source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))
+    source = _source(words or [], sample, loaded)
     mode = ["--if-absent"] if if_absent else ["--upsert"] if upsert else []
     file = StateFile.named("loads", settings.store_address, loaded.graph.table.name, source.name, *mode)
     reading = Batches(
@@ -143,10 +141,10 @@ def load(
     typer.echo(f"Loaded {outcome} into {loaded.graph.table.name}{notes}.")
 
 
-def _source(words: list[str], sample: str | None, make_sample: Callable[[str, list[str]], Source]) -> Source:
+def _source(words: list[str], sample: str | None, model: Model) -> Source:
     """The source of the items. `words` are files or, with a sample, the sample's options."""
     if sample is not None:
-        return make_sample(sample, words)
+        return Sample(sample, model, words)
     for word in words:
         if word.startswith("-") and word != STANDARD_INPUT:
             raise typer.BadParameter(f"No such option: {word.partition('=')[0]}")
@@ -308,7 +306,11 @@ class _RunningLoad:
         """The number of mirrors and counterparts that were made."""
         self.is_new_table = self.is_done = False
         self._progress = SavedProgress(
-            file, lambda: asdict(self.reached) if self.reached.items else None, lambda: self.so_far
+            file,
+            "load",
+            "Loading",
+            lambda: asdict(self.reached) if self.reached.items else None,
+            lambda: self.so_far,
         )
         self.before = self.reached = NOWHERE
 
@@ -328,35 +330,32 @@ class _RunningLoad:
         table = self._reading.graph.table
         async with open_table(settings.patient, table, creates=True) as (store, _, self.is_new_table):
             if resume:
-                await self._take_up(store)
-            with progress("Loading", self._reading.source.total) as advance:
-                await self._write(store, advance, IN_FLIGHT if settings.sqlite_file is None else 1)
+                self._progress.resume(self._take_up)
+                await self._refuse_other_table(store)
+                self.reached = self.before
+            source = self._reading.source
+            with self._progress.shown(source.total, lambda: source.position) as advance:
 
-    async def _take_up(self, store: Store) -> None:
-        """Resumes where the load was interrupted. Raises CommandError if the table lacks the last loaded item."""
-        try:
-            found = LoadPosition(**self._progress.file.read())
-        except TypeError:
-            typer.echo("Found no interrupted load to resume. Loading from the start.", err=True)
-            return
-        if found.last:
-            key = store.table.key_of(self._reading.interchange.read(found.last, "typed"))
+                def written(reached: LoadPosition) -> None:
+                    self.reached = reached
+                    advance(reached.items)
+
+                in_flight = IN_FLIGHT if settings.sqlite_file is None else 1
+                with closing(self._reading.batches(self.before)) as batches:
+                    await write_batches(store, batches, written, in_flight, self._put)
+                self.made = await self._reading.pairs.complete(store)
+            self.is_done = True
+
+    def _take_up(self, kept: Any) -> None:
+        self.before = LoadPosition(**kept)
+
+    async def _refuse_other_table(self, store: Store) -> None:
+        """Raises CommandError if the table lacks the last item that was loaded."""
+        if self.before.last:
+            key = store.table.key_of(self._reading.interchange.read(self.before.last, "typed"))
             batch = await store.send(BatchGet((key,), consistent=True))
             if batch.items == [None]:
                 raise _changed("the table does not have the last item that was loaded")
-        self.before = self.reached = found
-
-    async def _write(self, store: Store, advance: Advance, in_flight: int) -> None:
-        def written(reached: LoadPosition) -> None:
-            self.reached = reached
-            advance(reached.items, self._reading.source.position)
-            self._progress.save_now_and_then()
-
-        with self._progress.kept():
-            with closing(self._reading.batches(self.before)) as batches:
-                await write_batches(store, batches, written, in_flight, self._put)
-            self.made = await self._reading.pairs.complete(store)
-        self.is_done = True
 
     # --- Existing items with the key of a loaded one ------------------------------------------------------
 

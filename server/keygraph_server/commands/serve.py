@@ -26,6 +26,7 @@ from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Table
 from keygraph_server import app as application
 from keygraph_server.connections.factory import Connections
+from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError, expected_message, printable
 from keygraph_server.listening import address_of, answered_hosts, listen
@@ -41,6 +42,7 @@ from keygraph_server.processes.streams import queue_streams, write_alone
 from keygraph_server.processes.workers import Workers
 from keygraph_server.settings import PREFIX, Settings, environment_name, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
+from keygraph_server.telemetry import metrics_served
 from keygraph_server.uvicorn_internals import ChangeReload
 
 _log = logging.getLogger(__name__)
@@ -126,21 +128,8 @@ def _serve(settings: Settings, *, reload: bool) -> None:
         asyncio.run(_check(settings, found))
         settings = with_secret(settings)
         address = address_of(listening, settings.host)
-        with _metrics(settings) as metrics:
+        with metrics_served(settings) as metrics:
             _run(found, settings, listening, partial(_greet, address, metrics), reload=reload)
-
-
-@contextmanager
-def _metrics(settings: Settings) -> Iterator[str | None]:
-    """Serves the metrics if a port is set. Yields their address."""
-    if settings.metrics_port is None:
-        yield None
-        return
-    # Prometheus's library is imported only if it is used: it takes 3 MB.
-    from keygraph_server.telemetry.exposition import serve_metrics
-
-    with serve_metrics(settings.metrics_host, settings.metrics_port) as address:
-        yield address
 
 
 async def _check(settings: Settings, model: Model) -> None:
@@ -259,10 +248,13 @@ def _run(
         "keygraph_server.app:app_from_environment" if has_processes else app,
         factory=has_processes,
         http=Connections(  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
-            settings,
-            https_only=settings.is_production,
-            hosts=answered_hosts(listening, settings.host, settings.allowed_hosts),
-            has_websockets=settings.live,
+            partial(
+                ConnectionGate,
+                settings,
+                https_only=settings.is_production,
+                hosts=answered_hosts(listening, settings.host, settings.allowed_hosts),
+                has_websockets=settings.live,
+            )
         ),
         ws="none",
         ws_max_size=settings.max_body_bytes,

@@ -40,6 +40,7 @@ from keygraph_server.options import (
     ModelOption,
     RateOption,
     ReportOption,
+    ResumeOption,
     SegmentsOption,
     StoreOption,
 )
@@ -77,9 +78,7 @@ def summarize(
         ),
     ] = None,
     segments: SegmentsOption = 4,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the same job after an interruption.")
-    ] = False,
+    resume: ResumeOption = False,
     work_file: Annotated[
         Path | None,
         typer.Option(
@@ -249,7 +248,7 @@ class _Summarizing:
 
             def read(items: int) -> None:
                 self.items = items
-                advance(items, items)
+                advance(items)
 
             await job.read(parts, read)
         with progress("Combining"):
@@ -257,7 +256,7 @@ class _Summarizing:
         listen = self.changes.add if self.options.is_dry_run else lambda *_: None
         writer = SummaryWriter(self.graph, store, job.as_of, self.options, listen)
         with progress("Writing", total) as advance:
-            await job.write(writer, lambda results: advance(results, results))
+            await job.write(writer, advance)
         self.outcome = {name: writer.counted[name] for name in _NOTES}
 
 

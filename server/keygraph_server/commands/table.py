@@ -312,7 +312,7 @@ async def _finish(store: Store, request: CreateIndex | DeleteIndex, title: str) 
     pause = 0.05
     with progress(title) as advance:
         while (items := await store.send(request)) is not None:
-            advance(items, items)
+            advance(items)
             # The embedded engine works in steps; other programs that wait for the file get their turn.
             await asyncio.sleep(pause)
             pause = pause if items else min(2 * pause, _POLL_SECONDS)

@@ -28,13 +28,15 @@ from keygraph_server.options import (
     ExplainOption,
     ModelOption,
     ReportOption,
+    ResumeOption,
+    StateOption,
     StoreOption,
     TypesOption,
 )
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.changes import PrintedChanges, key_as_json
-from keygraph_server.terminal.output import counted, grid, json_text, key_line, out, progress
+from keygraph_server.terminal.output import counted, grid, json_text, key_line, out
 
 FOUND = 3
 """The exit code if problems were found. 0 means none; 1 means that the table could not be read to the end."""
@@ -73,9 +75,7 @@ def verify(
         int, typer.Option(min=0, max=1000, help="How many items to show for each problem.")
     ] = 5,
     format_: ReportOption = "table",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the same verification after an interruption.")
-    ] = False,
+    resume: ResumeOption = False,
     repair: Annotated[
         bool,
         typer.Option("--repair", help="Print each change that would repair a problem. Changes nothing."),
@@ -98,14 +98,7 @@ def verify(
         ),
     ] = None,
     explain: ExplainOption = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The file that stores the progress of an interrupted verification. Default: a file under .keygraph.",
-            show_default=False,
-        ),
-    ] = None,
+    state: StateOption = None,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -193,10 +186,9 @@ class RunningVerification:
                 if repairs
             ),
         ]
-        self._file = StateFile.at(state) if state else StateFile.named("verifications", *self._what)
-        self._verified = 0
+        file = StateFile.at(state) if state else StateFile.named("verifications", *self._what)
         self._verification: Verification | None = None
-        self._progress = SavedProgress(self._file, self._state, lambda: self.so_far)
+        self._progress = SavedProgress(file, "verification", "Verifying", self._state, lambda: self.so_far)
         self.before = 0
 
     def reported(self, *, resume: bool) -> tuple[Report, str]:
@@ -209,12 +201,12 @@ class RunningVerification:
     @property
     def so_far(self) -> str:
         """The number of verified items, and how to continue."""
-        if not self._verified:
+        items = self._verification.report.total if self._verification is not None else 0
+        if not items:
             return "Nothing was verified."
-        noun = "item was" if self._verified == 1 else "items were"
-        if not self._progress.is_kept:
-            return f"{self._verified:,} {noun} verified. Run it again from the start."
-        return f"{self._verified:,} {noun} verified. Run it again with --resume to continue."
+        noun = "item was" if items == 1 else "items were"
+        how = "with --resume to continue" if self._progress.is_kept else "from the start"
+        return f"{items:,} {noun} verified. Run it again {how}."
 
     async def run(self, *, resume: bool) -> Report:
         """Verifies the whole table. A CommandError says how many items were verified before it."""
@@ -223,16 +215,10 @@ class RunningVerification:
             some = store if self._types is None else TypedStore(store, self._graph, self._types)
             self._verification = verification = self._verifying(some)
             if resume:
-                self._take_up(verification)
-            with progress("Verifying") as advance:
-
-                def verified(items: int) -> None:
-                    self._verified = items
-                    advance(items, items)
-                    self._progress.save_now_and_then()
-
-                with self._progress.kept():
-                    await verification.run(verified)
+                self._progress.resume(partial(self._take_up, verification))
+            self.before = verification.report.total
+            with self._progress.shown() as advance:
+                await verification.run(advance)
         return verification.report
 
     def _verifying(self, store: Store, **options: Any) -> Verification:
@@ -259,25 +245,13 @@ class RunningVerification:
         verification = self._verifying(store, is_dry_run=True, listen=lambda *_: None)
         return await verification.repair_item(self._graph.table.key_of(item))
 
-    def _take_up(self, verification: Verification) -> None:
-        """Resumes from the saved state. Raises CommandError if it belongs to another verification."""
-        kept = self._file.read()
-        if kept is None:
-            typer.echo("Found no interrupted verification to resume. Verifying from the start.", err=True)
-            return
-        try:
-            if kept["what"] != self._what:
-                raise ValueError("of another verification")
-            verification.resume(kept)
-        except (KeyError, TypeError, ValueError):
-            raise CommandError(
-                f"{self._file.path} does not belong to a verification of this table with this model and these options",
-                "Run it without --resume",
-            ) from None
-        self.before = self._verified = verification.report.total
+    def _take_up(self, verification: Verification, kept: Any) -> None:
+        if kept["what"] != self._what:
+            raise ValueError("of another verification")
+        verification.resume(kept)
 
     def _state(self) -> dict[str, Any] | None:
-        if self._verification is None or not self._verified:
+        if self._verification is None or not self._verification.report.total:
             return None
         return {"what": self._what, **self._verification.to_json()}
 

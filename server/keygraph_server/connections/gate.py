@@ -49,8 +49,10 @@ class ConnectionGate:
         https_only: bool = False,
         hosts: Iterable[str] | None = None,
         has_websockets: bool = False,
+        is_counted: bool = True,
     ) -> None:
-        """With `https_only`, a browser that has once used HTTPS uses nothing else. `hosts` are answered; None for all."""
+        """With `https_only`, a browser that has once used HTTPS uses nothing else. `hosts` are answered; None for all. Unless
+        `is_counted`, the metrics leave the connections out."""
         self.settings = settings
         self.heads = HeadRules(hosts)
         self._https_only = https_only
@@ -69,7 +71,8 @@ class ConnectionGate:
         self._next_check: asyncio.TimerHandle | None = None
         self._reported: Counter[str] = Counter()
         self._reported_at = float("-inf")
-        GATES.add(self)
+        if is_counted:
+            GATES.add(self)
 
     @property
     def count(self) -> int:

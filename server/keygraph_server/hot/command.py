@@ -13,6 +13,7 @@ import typer
 
 from keygraph_server.errors import CommandError
 from keygraph_server.hot.advice import Adviser, Totals
+from keygraph_server.listening import url_of
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption
 from keygraph_server.settings import Settings, read_settings
@@ -86,12 +87,7 @@ def _address(settings: Settings) -> str:
         raise CommandError(
             problem, "Name its metrics port: --url http://127.0.0.1:9464, or set KEYGRAPH_METRICS_PORT"
         )
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.metrics_host, settings.metrics_host)
-    return (
-        f"http://[{host}]:{settings.metrics_port}"
-        if ":" in host
-        else f"http://{host}:{settings.metrics_port}"
-    )
+    return url_of(settings.metrics_host, settings.metrics_port)
 
 
 def _reports_of(address: str) -> list[dict[str, Any]]:

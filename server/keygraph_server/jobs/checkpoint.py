@@ -19,6 +19,7 @@ from keygraph.errors import KeygraphError
 from keygraph_server.errors import INTERRUPTED, CommandError
 from keygraph_server.jobs.replacing import replacing
 from keygraph_server.settings import DATA_FOLDER
+from keygraph_server.terminal.output import Advance, progress
 
 Result = TypeVar("Result")
 
@@ -118,19 +119,33 @@ class CannotResumeError(CommandError):
 class SavedProgress:
     """The progress of a running command: saved every second, and when it is interrupted."""
 
-    def __init__(self, file: StateFile, state: Callable[[], object], so_far: Callable[[], str]) -> None:
+    def __init__(
+        self, file: StateFile, job: str, title: str, state: Callable[[], object], so_far: Callable[[], str]
+    ) -> None:
         """`state` returns what is saved, None while there is nothing yet; `so_far` is how to continue."""
         self.file = file
+        self._job = job
+        self._title = title
         self.is_kept = True
         """Whether it could be saved."""
         self._state = state
         self._so_far = so_far
         self._saved = time.monotonic()
 
-    def save_now_and_then(self) -> None:
-        """Saves it if a second has passed."""
-        if time.monotonic() - self._saved >= _SAVE_SECONDS:
-            self._save()
+    def resume(self, take: Callable[[Any], None]) -> None:
+        """Lets `take` continue from what was saved, if anything was. Raises CommandError if that is of another job, by
+        which `take` raises KeyError, TypeError or ValueError."""
+        kept = self.file.read()
+        if kept is None:
+            typer.echo(f"Found no interrupted {self._job} to resume. {self._title} from the start.", err=True)
+            return
+        try:
+            take(kept)
+        except (KeyError, TypeError, ValueError):
+            raise CommandError(
+                f"{self.file.path} does not belong to a {self._job} of this table with this model and these options",
+                "Run it without --resume",
+            ) from None
 
     def _save(self) -> None:
         self._saved = time.monotonic()
@@ -143,10 +158,18 @@ class SavedProgress:
                 self.is_kept = False
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Saves it if the block fails, and forgets it otherwise. A CommandError says what was done before it."""
+    def shown(self, total: int | None = None, position: Callable[[], int] | None = None) -> Iterator[Advance]:
+        """Shows it, saves it every second and if the block fails, and forgets it otherwise. A CommandError says what was
+        done before it."""
         try:
-            yield
+            with progress(self._title, total, position) as advance:
+
+                def advanced(items: int) -> None:
+                    advance(items)
+                    if time.monotonic() - self._saved >= _SAVE_SECONDS:
+                        self._save()
+
+                yield advanced
         except CannotResumeError:
             raise
         except (CommandError, KeygraphError) as error:

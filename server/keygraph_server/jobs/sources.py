@@ -8,7 +8,7 @@ import sys
 import zlib
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from keygraph.tables.interchange import lines_of
 from keygraph_server.errors import CommandError
@@ -26,29 +26,6 @@ class SourceEntry(NamedTuple):
     content: bytes
     item: Mapping[str, Any] | None
     """None if the content is a line that has to be parsed."""
-
-
-class Source(Protocol):
-    """Entries in a fixed order."""
-
-    @property
-    def name(self) -> str:
-        """The identity of the source, the same in every run."""
-        ...
-
-    @property
-    def total(self) -> int | None:
-        """The last position; None if it is unknown."""
-        ...
-
-    @property
-    def position(self) -> int:
-        """The position up to which it has been read."""
-        ...
-
-    def entries(self) -> Generator[SourceEntry, None, None]:
-        """Every entry. Raises CommandError if the source cannot be read."""
-        ...
 
 
 class Lines:
@@ -69,21 +46,25 @@ class Lines:
 
     @property
     def name(self) -> str:
+        """The identity of the source, the same in every run."""
         return "\n".join(
             file if file == STANDARD_INPUT else str(Path(file).resolve()) for file in self._files
         )
 
     @property
     def total(self) -> int | None:
+        """The last position; None if it is unknown."""
         if STANDARD_INPUT in self._files:
             return None
         return sum(Path(file).stat().st_size for file in self._files)
 
     @property
     def position(self) -> int:
+        """The position up to which it has been read."""
         return self._before + (0 if self._reading is None else self._reading.tell())
 
     def entries(self) -> Generator[SourceEntry, None, None]:
+        """Every entry. Raises CommandError if the source cannot be read."""
         for file in self._files:
             if file == STANDARD_INPUT:
                 yield from _numbered("standard input", sys.stdin.buffer)
@@ -110,6 +91,9 @@ def _numbered(name: str, lines: IO[bytes] | gzip.GzipFile) -> Generator[SourceEn
 class Sample:
     """The items that the `sample` function of a model makes from command-line options."""
 
+    total = None
+    """The last position is unknown."""
+
     def __init__(self, name: str, model: Model, options: Sequence[str]) -> None:
         """`options` are command-line words. Raises CommandError for options that the function does not take."""
         found = _sample_model(name, model)
@@ -121,7 +105,8 @@ class Sample:
         self._sample = found.sample
         self._described = f"sample {name}"
         self._options = _read_options(self._described, _offered(self._sample), options)
-        self._made = 0
+        self.position = 0
+        """How many items were made."""
         self._module = found.module.__name__
 
     @property
@@ -129,21 +114,17 @@ class Sample:
         options = " ".join(f"{name}={value}" for name, value in sorted(self._options.items()))
         return f"sample {self._module} {options}"
 
-    @property
-    def total(self) -> None:
-        return None
-
-    @property
-    def position(self) -> int:
-        return self._made
-
     def entries(self) -> Generator[SourceEntry, None, None]:
         try:
             for item in self._sample(**self._options):
-                self._made += 1
-                yield SourceEntry(f"{self._described}, item {self._made}", repr(item).encode(), item)
+                self.position += 1
+                yield SourceEntry(f"{self._described}, item {self.position}", repr(item).encode(), item)
         except ValueError as error:
             raise CommandError(f"{self._described}: {error}", "Use other numbers") from None
+
+
+Source: TypeAlias = Lines | Sample
+"""Entries in a fixed order."""
 
 
 def _sample_model(name: str, model: Model) -> Model:

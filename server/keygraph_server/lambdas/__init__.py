@@ -1,7 +1,8 @@
 """AWS Lambda functions: `keygraph_server.lambdas.graphql` is the handler of the server, `keygraph_server.lambdas.changes` that
 of the table's stream.
 
-`events` translates events into ASGI and back, `handler` keeps the application between them, `changes_handler` applies changes.
+`event_handler` keeps what answers events between them: `handler` the application, for which `events` translates them into ASGI and
+back, `changes_handler` what applies changes.
 Nothing else imports this package. A handler is made when Lambda looks it up, which only needs one of them.
 """
 

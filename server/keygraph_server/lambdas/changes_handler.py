@@ -10,11 +10,8 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 from keygraph.changes.following import Handle
@@ -22,44 +19,22 @@ from keygraph.dynamo.streams import StreamRecord
 from keygraph.errors import StoreError, StreamTrimmed
 from keygraph.graph import Graph
 from keygraph_server.jobs.effects import open_change_effects, refuse_without_effect
-from keygraph_server.lambdas.handler import IN_LAMBDA
-from keygraph_server.logs import configure_logging
+from keygraph_server.lambdas.event_handler import EventHandler
 from keygraph_server.models import configured_model
-from keygraph_server.settings import Settings, read_settings
+from keygraph_server.settings import Settings
 from keygraph_server.stores import open_configured_store
 
 _log = logging.getLogger(__name__)
 
 
-class ChangesHandler:
+class ChangesHandler(EventHandler[tuple[Graph, Handle]]):
     """Handles the records of events."""
 
-    def __init__(self) -> None:
-        self._runner = asyncio.Runner()
-        self._opened = AsyncExitStack()
-        self._started: tuple[Graph, Handle] | None = None
-
-    @classmethod
-    def of_environment(cls) -> ChangesHandler:
-        """The handler; in Lambda it is already started, because imports run with more processor time."""
-        made = cls()
-        if IN_LAMBDA in os.environ:
-            made.start()
-        return made
-
-    def start(self) -> tuple[Graph, Handle]:
-        """Returns the model and what handles changes, opened by the first call. Raises CommandError or ModelError."""
-        if self._started is None:
-            settings = read_settings()
-            configure_logging(settings)
-            graph = configured_model(settings).graph
-            refuse_without_effect(settings, graph)
-            self._started = graph, self._runner.run(self._open(settings, graph))
-        return self._started
-
-    async def _open(self, settings: Settings, graph: Graph) -> Handle:
+    async def _open(self, settings: Settings) -> tuple[Graph, Handle]:
+        graph = configured_model(settings).graph
+        refuse_without_effect(settings, graph)
         store = await self._opened.enter_async_context(open_configured_store(settings, graph.table))
-        return await self._opened.enter_async_context(open_change_effects(settings, graph, store))
+        return graph, await self._opened.enter_async_context(open_change_effects(settings, graph, store))
 
     def __call__(self, event: Mapping[str, Any], context: object = None) -> dict[str, Any]:
         """The result for an event of a DynamoDB stream: the first record of a batch that failed. Raises ValueError for
@@ -83,11 +58,6 @@ class ChangesHandler:
                 _log.warning("A batch of changes is to be sent again: %s", error)
                 failures.append({"itemIdentifier": records[0]["dynamodb"]["SequenceNumber"]})
         return {"state": {}, "batchItemFailures": failures}
-
-    def close(self) -> None:
-        """Closes the store. Lambda itself ends a process without calling this."""
-        self._runner.run(self._opened.__aexit__(None, None, None))
-        self._runner.close()
 
 
 def _record(record: Mapping[str, Any], graph: Graph) -> StreamRecord:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import cast
@@ -28,6 +29,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keygraph_server.connections.factory import Connections
+from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.settings import ConnectionSettings
 from keygraph_server.errors import CommandError
 from keygraph_server.listening import address_of, answered_hosts, listen
@@ -128,7 +130,7 @@ def serve_metrics(host: str, port: int) -> Iterator[str]:
         hosts = answered_hosts(listening, host, None)
         config = uvicorn.Config(
             _application(Path(folder)),
-            http=Connections(_CONNECTIONS, hosts=hosts, is_counted=False),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
+            http=Connections(partial(ConnectionGate, _CONNECTIONS, hosts=hosts, is_counted=False)),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
             ws="none",
             lifespan="off",
             log_config=None,

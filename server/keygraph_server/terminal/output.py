@@ -63,13 +63,16 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-Advance: TypeAlias = Callable[[int, int], None]
-"""Takes the number of completed items and the position in the source."""
+Advance: TypeAlias = Callable[[int], None]
+"""Takes the number of completed items."""
 
 
 @contextmanager
-def progress(title: str, total: int | None = None) -> Generator[Advance, None, None]:
-    """A progress bar on standard error. `total` is the last position; None if it is unknown."""
+def progress(
+    title: str, total: int | None = None, position: Callable[[], int] | None = None
+) -> Generator[Advance, None, None]:
+    """A progress bar on standard error. `total` is the last position in the source, None if it is unknown; the position is the
+    number of items if it is not given."""
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
@@ -85,9 +88,10 @@ def progress(title: str, total: int | None = None) -> Generator[Advance, None, N
     with bar:
         task = bar.add_task(title, total=total, items=0, rate=0.0)
 
-        def advance(items: int, position: int) -> None:
+        def advance(items: int) -> None:
             seconds = time.monotonic() - started
-            bar.update(task, completed=position, items=items, rate=items / max(seconds, 0.001))
+            completed = items if position is None else position()
+            bar.update(task, completed=completed, items=items, rate=items / max(seconds, 0.001))
 
         yield advance
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from inspect import iscoroutinefunction
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,7 +20,9 @@ from keygraph_server.options import (
     ModelOption,
     RateOption,
     ReportOption,
+    ResumeOption,
     SegmentsOption,
+    StateOption,
     StoreOption,
 )
 from keygraph_server.settings import read_settings
@@ -53,17 +54,8 @@ def backfill(
     rate: RateOption = None,
     segments: SegmentsOption = 4,
     format_: ReportOption = "table",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the same backfill after an interruption.")
-    ] = False,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The file that stores the progress of an interrupted backfill. Default: a file under .keygraph.",
-            show_default=False,
-        ),
-    ] = None,
+    resume: ResumeOption = False,
+    state: StateOption = None,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:

@@ -13,12 +13,12 @@ from keygraph.dynamo.table import Table
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.copying import RefusedItem, TableCopy
 from keygraph_server.errors import CommandError
-from keygraph_server.jobs.checkpoint import CannotResumeError, SavedProgress, StateFile, finished
+from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
 from keygraph_server.models import configured_model
-from keygraph_server.options import ModelOption, RateOption, SegmentsOption, StoreOption
+from keygraph_server.options import ModelOption, RateOption, ResumeOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_answering_store, open_table
-from keygraph_server.terminal.output import counted, key_line, progress
+from keygraph_server.terminal.output import counted, key_line
 
 
 def copy(
@@ -38,9 +38,7 @@ def copy(
     ] = None,
     rate: RateOption = None,
     segments: SegmentsOption = 4,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the same copy after an interruption.")
-    ] = False,
+    resume: ResumeOption = False,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -70,11 +68,11 @@ class _RunningCopy:
         self._settings, self._target, self._table, self.name = settings, target, table, name
         self._rate = rate
         self._segments = segments
-        self._what = [settings.store_address, target.store_address, table.name, name, str(segments)]
+        what = [settings.store_address, target.store_address, table.name, name, str(segments)]
         if table.name == name and _is_same_store(settings, target):
             raise CommandError("a table cannot be copied into itself", "Name another store, or another table")
         self._progress = SavedProgress(
-            StateFile.named("copies", *self._what), self._state, lambda: self.so_far
+            StateFile.named("copies", *what), "copy", "Copying", self._state, lambda: self.so_far
         )
         self._copy: TableCopy | None = None
         self.before = 0
@@ -104,40 +102,20 @@ class _RunningCopy:
                 )
             self._copy = copying = TableCopy(source, target, self._rate, segments=self._segments)
             if resume:
-                await self._take_up(copying)
-            with progress("Copying") as advance:
-
-                def copied(items: int) -> None:
-                    advance(items, items)
-                    self._progress.save_now_and_then()
-
-                with self._progress.kept():
-                    try:
-                        await copying.run(copied)
-                    except RefusedItem as error:
-                        problem = f"the other table cannot hold the item {key_line(error.key)}: {error}"
-                        raise CommandError(problem, "Change the item, or the other table") from None
+                self._progress.resume(copying.resume)
+            if not await copying.is_there():
+                raise CommandError(
+                    "the copy cannot be resumed: the other table does not have the last item that was copied",
+                    "Run it without --resume",
+                )
+            self.before = copying.items
+            with self._progress.shown() as advance:
+                try:
+                    await copying.run(advance)
+                except RefusedItem as error:
+                    problem = f"the other table cannot hold the item {key_line(error.key)}: {error}"
+                    raise CommandError(problem, "Change the item, or the other table") from None
         return copying.items
-
-    async def _take_up(self, copying: TableCopy) -> None:
-        """Resumes from the saved state. Raises CommandError if it cannot be read, or the other table lacks the last item
-        that was copied."""
-        kept = self._progress.file.read()
-        if kept is None:
-            typer.echo("Found no interrupted copy to resume. Copying from the start.", err=True)
-            return
-        try:
-            copying.resume(kept)
-        except (KeyError, TypeError, ValueError):
-            raise CannotResumeError(
-                f"{self._progress.file.path} does not belong to this copy", "Run it without --resume"
-            ) from None
-        if not await copying.is_there():
-            raise CannotResumeError(
-                "the copy cannot be resumed: the other table does not have the last item that was copied",
-                "Run it without --resume",
-            )
-        self.before = copying.items
 
     def _state(self) -> dict[str, Any] | None:
         return self._copy.to_json() if self._copy is not None and self._copy.items else None
