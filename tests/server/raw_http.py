@@ -12,8 +12,8 @@ from typing import Any
 
 import uvicorn
 
-from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.factory import Connections
+from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.settings import ConnectionSettings
 from keygraph_server.listening import listen

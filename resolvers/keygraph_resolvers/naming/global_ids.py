@@ -78,13 +78,6 @@ def read_id_of(graph: Graph, record: RecordType, text: str) -> tuple[str, ...]:
     return found[1]
 
 
-def read_global_ids(
-    graph: Graph, name: str, texts: Sequence[str], most: int
-) -> list[tuple[RecordType, tuple[str, ...]]]:
-    """Reads the ids of an argument with this name. Raises BadUserInput, also for more ids than `most`."""
-    return [read_global_id(graph, text, name) for text in at_most(name, texts, most)]
-
-
 def at_most(name: str, texts: Sequence[str], most: int) -> Sequence[str]:
     """Returns the ids of an argument with this name. Raises BadUserInput for more than `most`."""
     if len(texts) > most:

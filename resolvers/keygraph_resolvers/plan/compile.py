@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
@@ -130,24 +131,18 @@ _OF_A_PAGE = (kinds.Edges, kinds.Nodes, kinds.PageInfo)
 """The fields of a connection that need its page."""
 
 
+@dataclass(eq=False)
 class _Selections:
     """Makes the selections of one plan, each once."""
 
-    def __init__(
-        self,
-        schema: GraphQLSchema,
-        graph: Graph,
-        fragments: Mapping[str, FragmentDefinitionNode],
-        booleans: Mapping[str, bool],
-    ) -> None:
-        self.made: list[Selection] = []
-        """The selections made so far, inner ones first."""
-        self._schema = schema
-        self._graph = graph
-        self._fragments = fragments
-        self._booleans = booleans
-        self._by_nodes: dict[tuple[Any, ...], Selection] = {}
-        self._fields = 0
+    _schema: GraphQLSchema
+    _graph: Graph
+    _fragments: Mapping[str, FragmentDefinitionNode]
+    _booleans: Mapping[str, bool]
+    made: list[Selection] = field(default_factory=list)
+    """The selections made so far, inner ones first."""
+    _by_nodes: dict[tuple[Any, ...], Selection] = field(default_factory=dict)
+    _fields: int = 0
 
     def of(self, type_name: str, selection_sets: Sequence[Any]) -> Selection:
         type_ = cast(GraphQLObjectType, self._schema.get_type(type_name))
@@ -333,8 +328,7 @@ class _Steps:
 
     def own(self, selected: SelectedField) -> CallOwn:
         """The step of a root field that a user added and that returns a node."""
-        gets = self._gets_of(selected, must_exist=True)
-        return CallOwn(selected, NodesOfUnknownType(gets) if selected.is_type_unknown else ByType(gets))
+        return CallOwn(selected, self._nodes(selected, must_exist=True))
 
     def changes(self, selected: SelectedField) -> ChangeStep:
         """The step of a field with the changes of a type's records."""
@@ -370,8 +364,8 @@ class _Steps:
         ends = [self._end(kind.record, each) for each in selection.having(kinds.NodeAt)]
         return PayloadStep(name, kind, records, ends, weakly(step.is_noted))
 
-    def _nodes(self, selected: SelectedField, *, is_copied: bool = False) -> Step:
-        gets = self._gets_of(selected, is_copied=is_copied)
+    def _nodes(self, selected: SelectedField, *, must_exist: bool = False, is_copied: bool = False) -> Step:
+        gets = self._gets_of(selected, must_exist=must_exist, is_copied=is_copied)
         return NodesOfUnknownType(gets) if selected.is_type_unknown else _by_type(gets)
 
     def _itself(self, selected: SelectedField) -> Step:
@@ -384,14 +378,14 @@ class _Steps:
             case kinds.FarNode(path) if path.far_end is not None:
                 end = record.ends[path.far_end]
                 read = self._copying(selected, record, end_reader(record, end), copies)
-                return EndStep(selected, record, end.name, read, nodes(), name="")
+                return EndStep(selected, record, end.name, read, nodes(), "")
             case kinds.NodesAt(end):
                 step = MembersStep(self._graph, selected, record, end, self._nodes(selected))
                 self.members.append(step)
                 return step
             case kinds.NodeAt(end):
                 read = self._copying(selected, record, self._checked(record, end), copies)
-                return EndStep(selected, record, end.name, read, nodes(), name=selected.key)
+                return EndStep(selected, record, end.name, read, nodes(), f".{selected.key}")
         raise LookupError(f"{selected.name} is no end")
 
     def _copies_for(

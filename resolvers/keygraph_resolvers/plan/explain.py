@@ -7,7 +7,7 @@ variables without a value get stand-ins, so that a plan can be read without know
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphql import (
@@ -87,17 +87,15 @@ def explain_plan(plan: Plan, run: Run, stand_ins: Mapping[str, Any]) -> Explanat
     return Explanation(steps, Bound(plan, run), stand_ins, plan.elsewhere)
 
 
+@dataclass(eq=False)
 class _Explain:
     """The Explain driver: makes a tree of what steps request at most (`Step.worst`), in a run that reads nothing."""
 
-    def __init__(
-        self, run: Run, needed: Mapping[RecordType, frozenset[str] | None], stand_ins: Collection[Any]
-    ) -> None:
-        """`stand_ins` replace variables without a value."""
-        self.run = run
-        self._stand_ins = stand_ins
-        self._needed = needed
-        self._left = MOST_STEPS
+    run: Run
+    _needed: Mapping[RecordType, frozenset[str] | None]
+    _stand_ins: Collection[Any]
+    """They replace variables without a value."""
+    _left: int = MOST_STEPS
 
     def nodes_of(self, step: Bounded, where: Where) -> list[Explained]:
         """Returns the nodes of a step, with those of all steps that it starts. `where` is the place that starts it."""
@@ -134,26 +132,25 @@ class _Explain:
         return None
 
 
+@dataclass(eq=False)
 class _StepTree:
     """The nodes of one step at one place, with those of what it starts."""
 
-    def __init__(self, driver: _Explain, step: Bounded, where: Where) -> None:
-        self._driver = driver
-        self._run = driver.run
-        self._step = step
-        self._where = where
-        self._nodes: list[Explained] = []
-        self._made: dict[Described, Explained] = {}
-        self._own: Explained | None = None
-        """The step's own node."""
-        self._current: Explained | None = None
-        """The node for which something is requested and started."""
-        self._combined: list[tuple[tuple[str, ...], DescribedRequest, int]] = []
-        """The requests for several places, with their round trips."""
+    _driver: _Explain
+    _step: Bounded
+    _where: Where
+    _nodes: list[Explained] = field(default_factory=list)
+    _made: dict[Described, Explained] = field(default_factory=dict)
+    _own: Explained | None = None
+    """The step's own node."""
+    _current: Explained | None = None
+    """The node for which something is requested and started."""
+    _combined: list[tuple[tuple[str, ...], DescribedRequest, int]] = field(default_factory=list)
+    """The requests for several places, with their round trips."""
 
     def nodes(self) -> list[Explained]:
         is_closed = False
-        for each in self._step.worst(self._run):
+        for each in self._step.worst(self._driver.run):
             match each:
                 case Described():
                     is_closed = not self._open(each)
@@ -211,7 +208,7 @@ class _StepTree:
 
     def _describe(self, described: Described, node: Explained) -> None:
         """Sets what is known of a node without its requests. Raises what its arguments are refused for."""
-        run, where, path = self._run, node.where, described.path
+        run, where, path = self._driver.run, node.where, described.path
         node.problem, node.types = where.problem, tuple(each.name for each in described.records)
         is_count = described.kind == "count"
         if described.kind != "walk":
@@ -235,7 +232,7 @@ class _StepTree:
     def _start(self, start: StepStart, problem: str | None = None) -> None:
         identity = self._where.identity
         if start.key:
-            known = {*start.identities(self._run)} if start.identities is not None else {None}
+            known = {*start.identities(self._driver.run)} if start.identities is not None else {None}
             identity = known.pop() if len(known) == 1 else None
         where = replace(
             self._where,
@@ -262,24 +259,24 @@ class _StepTree:
         count = f", {lookups.number} keys" if is_own and node.path and lookups.number > 1 else ""
         # What is in no batch is requested when another request was answered.
         trip = self._where.round_trip + lookups.within[0] + (lookups.unbatched > 0)
-        projection = self._run.attributes.projection
+        projection = self._driver.run.attributes.projection
         for record in lookups.records:
-            request = key_request(self._run.graph, record, identity, projection, is_many=is_many)
+            request = key_request(self._driver.run.graph, record, identity, projection, is_many=is_many)
             node.send(replace(request, keys=f"{request.keys}{count}"), trip)
 
     def _query(self, query: QueryRequests) -> None:
         """Adds what is sent for the current node, or for several."""
         node, trip = self._current, self._where.round_trip + query.begins
         if query.combined is not None:
-            found = query.combined(self._run, self._where.identity)
+            found = query.combined(self._driver.run, self._where.identity)
             if query.places in found:
                 self._combined.append((query.places, found[query.places], trip))
         elif node is not None and node.source is not None and not node.is_queried:
             node.is_queried, described = True, node.source
             try:
-                for request in described.reads(self._run, node.where.identity):
+                for request in described.reads(self._driver.run, node.where.identity):
                     node.send(request, trip)
-                for start in described.lists(self._run):
+                for start in described.lists(self._driver.run):
                     node.is_read = True
                     self._start(start)
             except Exception as error:
@@ -303,7 +300,7 @@ class _StepTree:
         where, group = self._where, 0
         first = last = where.round_trip
         try:
-            for number, names, write in transactions.described(self._run):
+            for number, names, write in transactions.described(self._driver.run):
                 if not self._driver.may_add_node():
                     break
                 if number > group:

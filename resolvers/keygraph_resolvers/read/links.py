@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
 from keygraph.access.grants import Decision
@@ -29,18 +29,18 @@ from keygraph_resolvers.read.meter import READ, Read
 Decided: TypeAlias = tuple[KnownRecord, Decision]
 
 
+@dataclass(eq=False)
 class Links:
     """The other items of one run. Use it inside the run's event loop."""
 
-    def __init__(self, graph: Graph, access: Permissions, nodes: NodeLoader) -> None:
-        self._graph = graph
-        self._access = access
-        self._nodes = nodes
-        self._reading = 0
-        self._waiting: dict[Key, Read | None] = {}
-        """The keys that are not sent yet, with one of the reads that need them."""
-        self._sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]] | None = None
-        """Done with the answers for the waiting keys, when these are sent."""
+    _graph: Graph
+    _access: Permissions
+    _nodes: NodeLoader
+    _reading: int = 0
+    _waiting: dict[Key, Read | None] = field(default_factory=dict)
+    """The keys that are not sent yet, with one of the reads that need them."""
+    _sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]] | None = None
+    """Done with the answers for the waiting keys, when these are sent."""
 
     async def page(self, store: Store, query: Query, path: AccessPath, conditions: ListConditions) -> Page:
         """Returns a page of a list, its items with the values of the links that their decisions need."""

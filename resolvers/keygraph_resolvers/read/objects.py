@@ -220,7 +220,9 @@ def object_of_instance(graph: Graph, records: Sequence[RecordType], instance: An
     """
     own = [record for record in records if isinstance(instance, record.cls)]
     if not own:
-        fitting = [record for record in records if _has_key(record, instance)]
+        fitting = [
+            record for record in records if all(hasattr(instance, slot.path[0]) for slot in record.identity)
+        ]
         alike = fitting[0].table_keys.templates if fitting else ()
         own = [record for record in fitting if record.table_keys.templates == alike] or list(records)
     return Object(own[0], _identity_of_instance(graph, own[0], instance), others=tuple(own[1:]))
@@ -238,10 +240,6 @@ def _identity_of_instance(graph: Graph, record: RecordType, instance: Any) -> tu
             value = found.record.partition_text(found.identity)
         values[record.leaf_name(slot.path)] = value
     return graph.identity(record, values)
-
-
-def _has_key(record: RecordType, instance: Any) -> bool:
-    return all(hasattr(instance, slot.path[0]) for slot in record.identity)
 
 
 def check_key(graph: Graph, found: Object, owner: RecordType, field: str) -> None:

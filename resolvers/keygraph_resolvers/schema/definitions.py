@@ -40,6 +40,7 @@ from keygraph_resolvers.schema.strawberry_internals import set_definition
 
 OutputType: TypeAlias = "StrawberryType | type"
 MadeT = TypeVar("MadeT")
+nullable, list_of = StrawberryOptional, StrawberryList
 ID_TYPE: OutputType = cast(type, strawberry.ID)
 _KIND = "keygraph"
 """The key under which a field's metadata holds its kind."""
@@ -56,14 +57,6 @@ def consistent() -> None:
 
 
 CONSISTENT = consistent
-
-
-def nullable(type_: OutputType) -> StrawberryOptional:
-    return StrawberryOptional(type_)
-
-
-def list_of(type_: OutputType) -> StrawberryList:
-    return StrawberryList(type_)
 
 
 class _MadeType(StrawberryAnnotation):

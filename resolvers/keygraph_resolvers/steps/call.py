@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from graphql import (
@@ -38,27 +39,22 @@ from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Step
 
 
+@dataclass(eq=False)
 class _Call(Step):
     """Calls a function for each object. Its own reads are not in the plan."""
 
-    def __init__(
-        self,
-        selected: SelectedField,
-        what: str,
-        records: Sequence[RecordType],
-        nodes: Step | None,
-        *,
-        is_list: bool,
-    ) -> None:
-        """`what` names the called function. It returns a node of these types, or a list, from which `nodes` continues;
-        None if it returns other values."""
-        self.suffix = f".{selected.key}"
-        self._selected = selected
-        self._key = f"what {what} gives"
-        self._records = records
-        self._nodes = nodes
-        self._is_list = is_list
-        self._restricted: str | None = None
+    _selected: SelectedField
+    _key: str
+    """What the function gives, in words."""
+    _records: Sequence[RecordType]
+    """The types of the nodes that it returns."""
+    _nodes: Step | None
+    """Continues from them; None if it returns other values."""
+    _is_list: bool
+    _restricted: str | None = None
+
+    def __post_init__(self) -> None:
+        self.suffix = f".{self._selected.key}"
 
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         """Returns a function that calls it for an object. Raises errors of the arguments."""
@@ -123,10 +119,10 @@ class CallMethod(_Call):
     def __init__(
         self, selected: SelectedField, record: RecordType, called: Called, nodes: Step | None
     ) -> None:
-        method, what = called.method, f"the method {record.name}.{selected.name}"
-        super().__init__(selected, what, method.nodes, nodes, is_list=method.is_list)
+        method, what = called.method, f"what the method {record.name}.{selected.name} gives"
+        restricted = restricted_name(record, method.name)
+        super().__init__(selected, what, method.nodes, nodes, method.is_list, restricted)
         self._called = called
-        self._restricted = restricted_name(record, called.method.name)
 
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         method, names = self._called.method, self._called.parameters
@@ -144,8 +140,8 @@ class CallOwn(_Call):
     """
 
     def __init__(self, selected: SelectedField, nodes: Step) -> None:
-        kind, what = cast(OwnNode, selected.kind), f"the resolver of {selected.name}"
-        super().__init__(selected, what, kind.records, nodes, is_list=kind.is_list)
+        kind, what = cast(OwnNode, selected.kind), f"what the resolver of {selected.name} gives"
+        super().__init__(selected, what, kind.records, nodes, kind.is_list)
         self.suffix = selected.key
         definition = cast(GraphQLField, selected.definition)
         self._resolve = cast(Callable[..., Any], definition.resolve)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from keygraph.dynamo.limits import ITEM_BYTES
@@ -21,29 +22,24 @@ from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import Step
 
 
+@dataclass(eq=False)
 class EndStep(Step):
     """Continues from objects to the nodes at one of their ends."""
 
-    def __init__(
-        self,
-        selected: SelectedField,
-        record: RecordType,
-        end: str,
-        read: Callable[[Object], Object | None],
-        nodes: Step,
-        *,
-        name: str,
-    ) -> None:
-        """`read` returns the node of an object. `name` is what the end adds to the place in the query."""
-        self.suffix = f".{name}" if name else ""
-        self._restricted = restricted_name(record, end)
-        self._selected = selected
-        self._key = f"the end {record.name}.{end}"
-        self._read = read
-        self._nodes = nodes
+    selected: SelectedField
+    record: RecordType
+    end: str
+    read: Callable[[Object], Object | None]
+    """Returns the node of an object."""
+    nodes: Step
+    suffix: str
+
+    def __post_init__(self) -> None:
+        self._restricted = restricted_name(self.record, self.end)
+        self._key = f"the end {self.record.name}.{self.end}"
 
     def run(self, op: Run, objects: Sequence[Object]) -> Begun:
-        selected, read, found = self._selected, self._read, []
+        selected, read, found = self.selected, self.read, []
         if self._restricted is not None:
             objects = without_refused(op.access, objects, selected, self._restricted)
         for each in objects:
@@ -54,10 +50,10 @@ class EndStep(Step):
                 continue
             if node is not None:
                 found.append(node)
-        return [Start(self._nodes, found)]
+        return [Start(self.nodes, found)]
 
     def worst(self, run: Run) -> Worst:
-        yield StepStart(self._nodes, key=self._key)
+        yield StepStart(self.nodes, key=self._key)
 
 
 class MembersStep(Step):

@@ -8,6 +8,7 @@ begins the fields that need only keys, looks up the items (`look_up`, `keep_item
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 from weakref import ref
@@ -22,7 +23,7 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.engine.requests import All, Begun, Beside, GetItems, Pause, Reads, Running, Start
 from keygraph_resolvers.engine.worst import Described, KeyLookups, StepStart, Unstarted, Wait, Worst
 from keygraph_resolvers.errors import as_value
-from keygraph_resolvers.naming.global_ids import as_in_keys, read_global_id, read_global_ids
+from keygraph_resolvers.naming.global_ids import as_in_keys, at_most, read_global_id
 from keygraph_resolvers.naming.names import key_arguments
 from keygraph_resolvers.read.access import links_of
 from keygraph_resolvers.read.connection import Connection, Edge
@@ -116,7 +117,8 @@ class Named(Step):
             case NodeById():
                 found = [read_global_id(graph, given["id"])]
             case _:
-                found = read_global_ids(graph, "ids", given["ids"], run.limits.max_ids)
+                texts = at_most("ids", given["ids"], run.limits.max_ids)
+                found = [read_global_id(graph, text, "ids") for text in texts]
         return [_served(gets, each) for each in found]
 
 
@@ -198,30 +200,25 @@ class Get(Step):
         yield from self.fields.worst_by_item(run)
 
 
+@dataclass(eq=False)
 class FieldsStep(ItemStep):
     """Continues from objects by the fields of one selection."""
 
-    def __init__(
-        self,
-        selection: Selection,
-        lists: Sequence[ListStep],
-        key_ends: Sequence[Step],
-        item_steps: Sequence[Step],
-        selves: Sequence[ItemStep] = (),
-    ) -> None:
-        """`lists` and `key_ends` need only the object's key, `item_steps` its item. `selves` continue from the same
-        objects: the fields of an edge whose node is the edge's own item."""
-        self.selection = selection
-        self.lists = lists
-        self.by_key = (*lists, *key_ends)
-        self.by_item = item_steps
-        record = selection.record
+    selection: Selection
+    lists: Sequence[ListStep]
+    """They need only the object's key, as `key_ends` do."""
+    key_ends: Sequence[Step]
+    by_item: Sequence[Step]
+    selves: Sequence[ItemStep] = ()
+    """They continue from the same objects: the fields of an edge whose node is the edge's own item."""
+
+    def __post_init__(self) -> None:
+        record, lists = self.selection.record, self.lists
+        self.by_key = (*lists, *self.key_ends)
         self.gather = Gather(record, lists) if record is not None and record.gathers and lists else None
         # If one list has two names, the longer page is requested first, and the other one is a part of it.
         self._sorts = len({each.path for each in lists}) < len(lists)
-        self._key_ends = key_ends
-        self._selves = selves
-        self.is_end = not (self.by_key or self.by_item or selves)
+        self.is_end = not (self.by_key or self.by_item or self.selves)
         """Whether nothing continues from its objects."""
 
     def run(self, op: Run, objects: Sequence[Object]) -> Begun:
@@ -229,7 +226,7 @@ class FieldsStep(ItemStep):
 
     def run_by_key(self, op: Run, objects: Sequence[Object], unread: Collection[Object] = ()) -> Begun:
         begun: Begun = []
-        for same in self._selves:
+        for same in self.selves:
             begun += same.run_by_key(op, objects, unread)
         if self.gather is None and not self._sorts:
             for step in self.by_key:
@@ -246,11 +243,11 @@ class FieldsStep(ItemStep):
             if self.gather is not None and (len(bound) > 1 or each in wanted):
                 begun.append(self.gather.read(op, each, bound, is_wanted=each in wanted))
             begun += [Beside(step.read(op, [connection]), step) for step, connection in bound]
-        return [*begun, *(Start(step, objects) for step in self._key_ends)]
+        return [*begun, *(Start(step, objects) for step in self.key_ends)]
 
     def run_by_item(self, op: Run, objects: Sequence[Object]) -> Begun:
         begun: Begun = []
-        for same in self._selves:
+        for same in self.selves:
             begun += same.run_by_item(op, objects)
         for step in self.by_item:
             begun.append(Start(step, objects))
@@ -259,15 +256,15 @@ class FieldsStep(ItemStep):
     def worst_by_key(self, run: Run, *, is_wanted: bool) -> Worst:
         if self.gather is not None:
             yield from self.gather.worst(run, is_wanted=is_wanted)
-        for step in self._key_ends if self.gather is not None else self.by_key:
+        for step in self.key_ends if self.gather is not None else self.by_key:
             yield StepStart(step)
-        for same in self._selves:
+        for same in self.selves:
             yield from same.worst_by_key(run, is_wanted=is_wanted)
 
     def worst_by_item(self, run: Run) -> Worst:
         for step in self.by_item:
             yield StepStart(step)
-        for same in self._selves:
+        for same in self.selves:
             yield from same.worst_by_item(run)
 
 

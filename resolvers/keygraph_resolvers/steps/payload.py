@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass
 from typing import Any, cast
 
 from keygraph.dynamo.items import Item
@@ -51,55 +52,45 @@ class Payload:
         return global_id(self.kind.record, cast(Move, self._request).identity)
 
 
+@dataclass(eq=False)
 class Results:
     """The results of several writes, or of one of them: what was found for its fields."""
 
+    found: dict[Any, Any]
+    payloads: Sequence[Payload] = ()
+    """Those of the writes that were carried out."""
+    client_mutation_id: str | None = None
     item: Item | None = None
     error: None = None
-    is_missing = False
-
-    def __init__(
-        self,
-        found: dict[Any, Any],
-        payloads: Sequence[Payload] = (),
-        client_mutation_id: str | None = None,
-    ) -> None:
-        """`payloads` are those of the writes that were carried out."""
-        self.found = found
-        self.client_mutation_id = client_mutation_id
-        self.payloads = payloads
+    is_missing: bool = False
 
 
+@dataclass(eq=False)
 class PayloadStep(Step):
     """Continues from the payloads of one kind of write."""
 
-    def __init__(
-        self,
-        name: str,
-        kind: Writes,
-        records: Sequence[tuple[SelectedField, Get]],
-        ends: Sequence[Step],
-        is_noted: Callable[[Run], bool],
-    ) -> None:
-        """`records` are the fields with the written record, `ends` continues from those with one of its ends.
+    name: InitVar[str]
+    kind: Writes
+    records: InitVar[Sequence[tuple[SelectedField, Get]]]
+    """The fields with the written record."""
+    ends: Sequence[Step]
+    """They continue from the records' ends."""
+    is_noted: Callable[[Run], bool]
+    """Returns whether a write may have been carried out before, so that the record has to be read."""
 
-        `is_noted` returns whether a write may have been carried out before, so that the record has to be read.
-        """
+    def __post_init__(self, name: str, records: Sequence[tuple[SelectedField, Get]]) -> None:
         self.suffix = f".{name}" if name else ""
-        self.kind = kind
         self._records = [_RecordStep(each, get, self._is_known) for each, get in records]
-        self._ends = ends
-        self._steps: list[Step] = [*self._records, *ends]
-        self._is_noted = is_noted
+        self._steps: list[Step] = [*self._records, *self.ends]
 
     def _is_known(self, run: Run) -> bool:
         """Returns whether the written item is known, because all of it is written."""
-        return self.kind.action in ("create", "put", "move") and not self._is_noted(run)
+        return self.kind.action in ("create", "put", "move") and not self.is_noted(run)
 
     def leads_on(self, op: Run, objects: Sequence[Object]) -> bool:
         """Returns whether anything is read, or decided by rules, for what is selected of the written records."""
         if op.access is None and all(each.item is not None for each in objects):
-            return bool(self._ends) or any(each.leads_on for each in self._records)
+            return bool(self.ends) or any(each.leads_on for each in self._records)
         return bool(self._steps)
 
     def run(self, op: Run, objects: Sequence[Object]) -> Begun:

@@ -13,7 +13,6 @@ import typer
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Store
-from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
 from keygraph.tables.attributes import unmatched
 from keygraph.tables.bulk import TypedStore, WriteRate
@@ -211,7 +210,12 @@ class RunningVerification:
     async def run(self, *, resume: bool) -> Report:
         """Verifies the whole table. A CommandError says how many items were verified before it."""
         async with open_table(self._settings.patient, self._graph.table) as (store, found, _):
-            _refuse_other_keys(self._graph.table, found)
+            declared = self._graph.table
+            if found.keys != declared.keys:
+                raise CommandError(
+                    f"the keys of the table {declared.name} are {found.shown_keys}, the model declares {declared.shown_keys}",
+                    "Fix the model, or name another store",
+                )
             some = store if self._types is None else TypedStore(store, self._graph, self._types)
             self._verification = verification = self._verifying(some)
             if resume:
@@ -254,14 +258,6 @@ class RunningVerification:
         if self._verification is None or not self._verification.report.total:
             return None
         return {"what": self._what, **self._verification.to_json()}
-
-
-def _refuse_other_keys(declared: Table, found: Table) -> None:
-    if found.keys != declared.keys:
-        raise CommandError(
-            f"the keys of the table {declared.name} are {found.shown_keys}, the model declares {declared.shown_keys}",
-            "Fix the model, or name another store",
-        )
 
 
 # --- Repairs ------------------------------------------------------------------------------------------

@@ -19,16 +19,13 @@ from keygraph_server.stores import configured_fan_out
 
 def refuse_without_effect(settings: Settings, graph: Graph) -> None:
     """Raises CommandError if there is nothing to do with changes."""
-    if settings.fan_out is None and not _has_stream_fields(graph):
+    of_lists = (each.field for several in graph.every_tally.values() for each in several)
+    is_kept = any(each.is_kept_by_stream for each in of_lists) or bool(stream_walks(graph))
+    if settings.fan_out is None and not is_kept:
         raise CommandError(
             "the model declares nothing that the stream keeps",
             'Declare a count, a sum or an average: counts("orders", kept="stream"), or set KEYGRAPH_FAN_OUT',
         )
-
-
-def _has_stream_fields(graph: Graph) -> bool:
-    of_lists = (each.field for several in graph.every_tally.values() for each in several)
-    return any(each.is_kept_by_stream for each in of_lists) or bool(stream_walks(graph))
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from keygraph.lists.describe import DescribedRequest, sent_request
 from keygraph.tables.bulk import UnwrittenStore
 from keygraph.tables.findings import Finding
 from keygraph.writing.sending.describe import DescribedTransaction, described_actions
+from keygraph_resolvers.plan.cost import operation_name
 from keygraph_resolvers.plan.explained import action_lines, request_lines, transaction_lines
 from keygraph_server.errors import CommandError
 from keygraph_server.settings import Settings
@@ -94,11 +95,9 @@ def _print(requests: Iterable[Request[Any]], reasons: Sequence[str], table: Tabl
 
 
 def _described(request: Request[Any], table: Table) -> DescribedRequest:
-    parts, operation = sent_request(request, table), "Query"
-    if isinstance(request, BatchGet):
-        operation = "GetItem" if len(request.keys) == 1 else "BatchGetItem"
+    parts = sent_request(request, table)
     index = request.index if isinstance(request, Query | Count) else None
-    return DescribedRequest(operation, index, parts["keys"] or "", parts["filter"])
+    return DescribedRequest(operation_name(request), index, parts["keys"] or "", parts["filter"])
 
 
 def _write_json(request: Write | Transaction, table: Table) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """AWS Lambda functions: `keygraph_server.lambdas.graphql` is the handler of the server, `keygraph_server.lambdas.changes` that
 of the table's stream.
 
-`event_handler` keeps what answers events between them: `handler` the application, for which `events` translates them into ASGI and
-back, `changes_handler` what applies changes.
-Nothing else imports this package. A handler is made when Lambda looks it up, which only needs one of them.
+`event_handler` keeps what answers events between them: in `handler` the application, for which `events` translates events into
+ASGI and back, in `changes_handler` what applies changes. Nothing else imports this package. A handler is made when Lambda looks it up, which only needs one of them.
 """
 
 from __future__ import annotations

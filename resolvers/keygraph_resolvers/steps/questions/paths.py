@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -79,26 +80,22 @@ class PathArguments:
         return [*dict.fromkeys((self.start.record, self.end.record, *found))]
 
 
+@dataclass(eq=False)
 class PathsStep(Step):
     """Searches for paths between two nodes."""
 
-    def __init__(
-        self,
-        selected: SelectedField,
-        followed: Sequence[FollowedList],
-        page: WalkPage,
-        *,
-        is_consistent: bool,
-    ) -> None:
-        """`followed` are all lists that a client may ask to follow."""
+    selected: SelectedField
+    followed: Sequence[FollowedList]
+    """All lists that a client may ask to follow."""
+    page: WalkPage
+    is_consistent: bool
+    is_alone: bool = False
+    """Whether nothing else in the operation reads its lists."""
+
+    def __post_init__(self) -> None:
+        selected = self.selected
         self.suffix = selected.key
-        self.selected = selected
-        self._followed = followed
-        self._page = page
-        self._is_consistent = is_consistent
         self._is_list = isinstance(selected.kind, PathsBetween) and selected.kind.is_list
-        self.is_alone = False
-        """Whether nothing else in the operation reads its lists."""
         self._node = Described(
             kind="walk",
             step=ref(self),
@@ -111,14 +108,14 @@ class PathsStep(Step):
     @property
     def reads(self) -> Iterator[WalkedPath]:
         """The lists that it may read."""
-        return (path for each in self._followed for path in (each.path, *(each.against or {}).values()))
+        return (path for each in self.followed for path in (each.path, *(each.against or {}).values()))
 
     @property
     def needed(self) -> Iterator[tuple[RecordType, frozenset[str]]]:
         """The fields that it needs of its lists' items, and of nodes with access rules."""
         yield from needed_of(self.reads)
         for record in self.looked_for:
-            names = [each.path.name for each in self._followed if each.path.owner is record]
+            names = [each.path.name for each in self.followed if each.path.owner is record]
             access = record.access
             yield record, frozenset(name for each in names if access for name in access.names("read", each))
 
@@ -133,12 +130,12 @@ class PathsStep(Step):
     @property
     def looked_for_edges(self) -> Sequence[AccessPath]:
         """The lists whose edges it may read by key."""
-        return with_edges(each.path for each in self._followed) if self._page.vias else []
+        return with_edges(each.path for each in self.followed) if self.page.vias else []
 
     def arguments(self, run: Run) -> PathArguments:
         """The arguments. Raises BadUserInput, or GraphQLError."""
         found = self.selected.cached(run, lambda given: PathArguments(run, given, is_list=self._is_list))
-        if self._is_consistent:
+        if self.is_consistent:
             refusal = next(filter(None, map(why_not_consistent, found.paths)), None)
             if refusal is not None:
                 raise again(refusal)
@@ -157,7 +154,7 @@ class PathsStep(Step):
             return
         root.found[self.selected] = None
         budget = Budget(op.limits.read_budget)
-        walk = _walk(arguments, lists, budget, keeps_edges=bool(self._page.vias))
+        walk = _walk(arguments, lists, budget, keeps_edges=bool(self.page.vias))
         result = yield from Walking(lists, walk, budget).run(arguments.start, arguments.end)
         if isinstance(result, Exception):
             root.found[self.selected] = result
@@ -176,10 +173,10 @@ class PathsStep(Step):
     def _as_object(self, op: Run, lists: WalkedLists, start: Vertex, path: NodePath) -> Reads[PathObject]:
         """Returns a path as an object, and starts the steps that continue from its nodes."""
         made, vertices = PathObject(len(path)), [start, *(each.end for each in path)]
-        for selected, step in self._page.nodes:
+        for selected, step in self.page.nodes:
             nodes = made.found[selected] = [Object(*each) for each in vertices]
             yield Start(step, nodes)
-        for selected, fields, of_lists in self._page.edges:
+        for selected, fields, of_lists in self.page.edges:
             edges = made.found[selected] = [PathObject(via=list_name(each.declared)) for each in path]
             found = [(each, [_edge(lists, part) for part in path]) for each in of_lists]
             yield continue_edges(op, edges, vertices[1:], fields, found)
@@ -200,7 +197,7 @@ class PathsStep(Step):
         yield from most.requests(1, most.items + 2)
         yield Times(arguments.wanted * (arguments.most + 1))
         edges = tuple(path.record for path in with_edges(paths))
-        yield from self._page.worst(_KEYS, edges)
+        yield from self.page.worst(_KEYS, edges)
 
     # --- How it is explained --------------------------------------------------------------------------------
 

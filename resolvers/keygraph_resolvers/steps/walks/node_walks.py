@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cache, partial
 from typing import Any
 from weakref import ref
@@ -43,29 +44,26 @@ from keygraph_resolvers.steps.walks.worst import WalkedList, WalkMost, needed_of
 _KEYS = (f"{KEY_OF}the node found", f"{KEY_OF}the edge found")
 
 
+@dataclass(eq=False)
 class NodeWalkStep(Step):
     """Walks from some nodes."""
 
-    def __init__(
-        self,
-        selected: SelectedField,
-        walk: NodeWalk,
-        page: WalkPage | None,
-        *,
-        has_total: bool,
-        looks_ahead: bool,
-        is_consistent: bool,
-    ) -> None:
-        """`looks_ahead`: the client asks for `hasNextPage`. `is_consistent`: it asks for consistent reads."""
+    selected: SelectedField
+    walk: NodeWalk
+    page: WalkPage | None
+    _: KW_ONLY
+    has_total: bool
+    looks_ahead: bool
+    """Whether the client asks for `hasNextPage`."""
+    is_consistent: InitVar[bool]
+    """Whether it asks for consistent reads."""
+    aggregates: Sequence[RequestedAggregate] = ()
+    is_alone: bool = False
+    """Whether it starts from at most one node, and nothing else in the operation reads its lists."""
+
+    def __post_init__(self, is_consistent: bool) -> None:
+        selected, walk = self.selected, self.walk
         self.suffix = f".{selected.key}"
-        self.selected = selected
-        self.walk = walk
-        self.page = page
-        self.aggregates: Sequence[RequestedAggregate] = ()
-        self.is_alone = False
-        """Whether it starts from at most one node, and nothing else in the operation reads its lists."""
-        self.has_total = has_total
-        self.looks_ahead = looks_ahead
         self._restricted = restricted_name(walk.owner, walk.name)
         self._refusal = (
             next(filter(None, map(why_not_consistent, self.reads)), None) if is_consistent else None

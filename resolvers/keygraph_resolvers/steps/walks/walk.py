@@ -322,20 +322,18 @@ def _far_reader(path: AccessPath) -> Callable[[Located], Vertex | None]:
     return read
 
 
+@dataclass(eq=False)
 class Walking(Generic[ResultT]):
     """A walk in progress."""
 
-    def __init__(self, lists: WalkedLists, walk: Walk[ResultT], budget: Budget) -> None:
-        """`budget` is the walk's."""
-        self._op = lists.run
-        self._lists = lists
-        self._walk = walk
-        self._budget = budget
-        self._remembered = 0
-        """How many of its nodes are counted."""
-        self._unreleased = 0
-        """The bytes of pages that nothing but the walk keeps, until it has taken them."""
-        self._known = frozenset[Vertex]()
+    _lists: WalkedLists
+    _walk: Walk[ResultT]
+    _budget: Budget
+    _remembered: int = 0
+    """How many of its nodes are counted."""
+    _unreleased: int = 0
+    """The bytes of pages that nothing but the walk keeps, until it has taken them."""
+    _known: frozenset[Vertex] = frozenset()
 
     def run(self, start: Vertex, *others: Vertex, known: Iterable[Vertex] = ()) -> Reads[ResultT | Exception]:
         """Returns the walk's result, or its error. It begins with a node and others that the walk knows, after rules have
@@ -363,7 +361,7 @@ class Walking(Generic[ResultT]):
 
     def _count_memory(self) -> None:
         """Counts what the walk remembers now, and no longer what it has taken. Raises the refusal if that is too much."""
-        holding, new = self._op.meter.holding, self._budget.remembered - self._remembered
+        holding, new = self._lists.run.meter.holding, self._budget.remembered - self._remembered
         if holding is not None:
             holding.give_back(self._unreleased)
             holding.take_walked(0, new)
@@ -385,20 +383,20 @@ class Walking(Generic[ResultT]):
 
     def _parts_of_items(self, ids: Sequence[tuple[ListOfIds, Wanted]]) -> Reads[list[Part]]:
         """Returns parts of lists of ids, as far as the viewer sees them."""
-        lists, holding = self._lists, self._op.meter.holding
+        lists, holding = self._lists, self._lists.run.meter.holding
         yield from self._decide([each.owner for _, each in ids if each.owner in self._known])
         nodes: dict[Vertex, Object] = {}
         for path, each in ids:
             owner = Object(*each.owner)
             try:
-                check_key(self._op.graph, owner, path.owner, path.name)
+                check_key(self._lists.run.graph, owner, path.owner, path.name)
             except CorruptItem:
                 continue  # an item names a node that cannot exist
             if not lists.is_closed(each):
                 nodes[each.owner] = owner
-        groups = [look_up(self._op, *each, "walk") for each in by_type(nodes.values())]
+        groups = [look_up(self._lists.run, *each, "walk") for each in by_type(nodes.values())]
         for answers in (yield All(groups)):
-            keep_items(self._op, answers)
+            keep_items(self._lists.run, answers)
         parts = [lists.part_of_item(path, each, nodes.get(each.owner)) for path, each in ids]
         if holding is not None:
             self._unreleased += sum(holding.take_walked(len(part.hops), 0) for part in parts)
@@ -417,7 +415,7 @@ class Walking(Generic[ResultT]):
             return [lists.connection(path, wanted.owner)]
 
         try:
-            [connection] = yield from decided_lists(self._op, make(), make, "walk")
+            [connection] = yield from decided_lists(self._lists.run, make(), make, "walk")
         except BadUserInput:
             return Part(())  # the item holds an invalid key for this node, which has no lists
         if connection.is_closed:
@@ -428,7 +426,7 @@ class Walking(Generic[ResultT]):
             raise answer
         part, taken = lists.part(path, wanted, request, answer)
         if not lists.is_shared:
-            self._op.neighbours.forget(request)
+            self._lists.run.neighbours.forget(request)
             self._unreleased += held + taken
             if part.after is None:
                 lists.forget(path, wanted.owner)
@@ -442,7 +440,7 @@ class Walking(Generic[ResultT]):
 
     def _decide(self, nodes: Iterable[Vertex]) -> Reads[None]:
         """Decides which of these nodes the viewer sees. Raises an error of reading what decides it."""
-        op, lists, access = self._op, self._lists, self._op.access
+        op, lists, access = self._lists.run, self._lists, self._lists.run.access
         if access is None:
             return
         new = [Object(*each) for each in dict.fromkeys(nodes) if not lists.is_decided(access, each)]

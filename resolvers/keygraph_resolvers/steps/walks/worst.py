@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from weakref import ref
@@ -63,16 +63,15 @@ def needed_of(paths: Iterable[WalkedPath]) -> Iterator[tuple[RecordType, frozens
             yield path.record, path.ends_needed()
 
 
+@dataclass(eq=False)
 class WalkedList:
     """How a list that a walk follows is read: explain starts it, and nothing else."""
 
-    suffix = ""
-
-    def __init__(self, path: WalkedPath, budget: int, page: str) -> None:
-        """`page` says how much of it is read."""
-        self._path = path
-        self._budget = budget
-        self._page = page
+    _path: WalkedPath
+    _budget: int
+    _page: str
+    """How much of it is read."""
+    suffix: str = ""
 
     def worst(self, run: Run) -> Worst:
         path, node = self._path, partial(Described, step=ref(self), page=lambda *_: self._page)
