@@ -144,7 +144,7 @@ class LineFormatter(logging.Formatter):
 
     def __init__(self, form: LogFormat) -> None:
         super().__init__()
-        self._render = _as_json if form == "json" else _as_text
+        self._render = _json if form == "json" else _as_text
 
     def format(self, record: logging.LogRecord) -> str:
         fields: Fields = {
@@ -218,7 +218,7 @@ class DirectLogger:
     def __init__(self, name: str, settings: Settings) -> None:
         self._name = name
         self._level: int = getattr(logging, settings.log_level.upper())
-        self._render = _as_json if settings.log_format == "json" else _as_text
+        self._render = _json if settings.log_format == "json" else _as_text
         self.repeats = Repeats[Fields](self._write_last)
 
     def log(self, level: int, event: str, kind: Hashable = None, **fields: Any) -> None:
@@ -270,10 +270,6 @@ def _cut(value: Any, size: int) -> Any:
     if len(text) <= size:
         return value
     return f"{text[: size // 2]} … {len(text) - size:,} characters … {text[-size // 2 :]}"
-
-
-def _as_json(fields: Fields) -> str:
-    return _json(fields)
 
 
 def _as_text(fields: Fields) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
+from dataclasses import InitVar, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -151,51 +152,46 @@ def verify(
     print_report(graph, report, changes if repair else None, is_json=format_ == "json")
 
 
+@dataclass
 class RunningVerification:
     """A running verification, and the file with its progress."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        settings: Settings,
-        segments: int,
-        examples: int,
-        state: Path | None,
-        repairs: partial[Repairs] | None,
-        types: Collection[str] | None = None,
-    ) -> None:
-        self._graph = graph
-        self._types = types
-        self._settings = settings
-        self._segments = segments
-        self._examples = examples
-        self._repairs = repairs
+    graph: Graph
+    settings: Settings
+    segments: int
+    examples: int
+    state: InitVar[Path | None]
+    repairs: partial[Repairs] | None
+    types: Collection[str] | None = None
+    before: int = 0
+    """How many items were verified before an interruption."""
+
+    def __post_init__(self, state: Path | None) -> None:
         self._started = time.monotonic()
         # Identifies the verification. The state of another one cannot be resumed.
         self._what = [
-            settings.store_address,
-            graph.table.name,
-            str(segments),
-            str(examples),
-            declaration_digest(graph),
-            *(types or ()),
+            self.settings.store_address,
+            self.graph.table.name,
+            str(self.segments),
+            str(self.examples),
+            declaration_digest(self.graph),
+            *(self.types or ()),
             *(
-                f"{name} {repairs.keywords.get(name)}"
+                f"{name} {self.repairs.keywords.get(name)}"
                 for name in ("kinds", "is_dry_run", "backfill")
-                if repairs
+                if self.repairs
             ),
         ]
         file = StateFile.at(state) if state else StateFile.named("verifications", *self._what)
         self._verification: Verification | None = None
         self._progress = SavedProgress(file, "verification", "Verifying", self._state, lambda: self.so_far)
-        self.before = 0
 
     def reported(self, *, resume: bool) -> tuple[Report, str]:
         """The report, and how many items of the table were read for it. Raises Exit if it is interrupted."""
         report = finished(self.run(resume=resume), lambda: self.so_far)
         outcome = counted(report.total - self.before, time.monotonic() - self._started)
         notes = f", {self.before:,} verified earlier" if self.before else ""
-        return report, f"{outcome} of {self._graph.table.name}{notes}"
+        return report, f"{outcome} of {self.graph.table.name}{notes}"
 
     @property
     def so_far(self) -> str:
@@ -209,14 +205,14 @@ class RunningVerification:
 
     async def run(self, *, resume: bool) -> Report:
         """Verifies the whole table. A CommandError says how many items were verified before it."""
-        async with open_table(self._settings.patient, self._graph.table) as (store, found, _):
-            declared = self._graph.table
+        async with open_table(self.settings.patient, self.graph.table) as (store, found, _):
+            declared = self.graph.table
             if found.keys != declared.keys:
                 raise CommandError(
                     f"the keys of the table {declared.name} are {found.shown_keys}, the model declares {declared.shown_keys}",
                     "Fix the model, or name another store",
                 )
-            some = store if self._types is None else TypedStore(store, self._graph, self._types)
+            some = store if self.types is None else TypedStore(store, self.graph, self.types)
             self._verification = verification = self._verifying(some)
             if resume:
                 self._progress.resume(partial(self._take_up, verification))
@@ -226,15 +222,15 @@ class RunningVerification:
         return verification.report
 
     def _verifying(self, store: Store, **options: Any) -> Verification:
-        late = LATE_SECONDS if self._settings.sqlite_file is None else 0
+        late = LATE_SECONDS if self.settings.sqlite_file is None else 0
         return Verification(
-            self._graph,
+            self.graph,
             store,
-            segments=self._segments,
-            examples=self._examples,
-            repairs=self._repairs(self._graph, store, **options) if self._repairs else None,
+            segments=self.segments,
+            examples=self.examples,
+            repairs=self.repairs(self.graph, store, **options) if self.repairs else None,
             late_seconds=late,
-            late_totals=StreamTotals(self._graph, store, late),
+            late_totals=StreamTotals(self.graph, store, late),
         )
 
     def explain(self, line: str, *, is_json: bool) -> None:
@@ -243,11 +239,11 @@ class RunningVerification:
         # It imports GraphQL, which takes most of a second.
         from keygraph_server.jobs.explaining import explain_item
 
-        explain_item(self._settings, self._graph, line, self._repaired, note, is_json=is_json)
+        explain_item(self.settings, self.graph, line, self._repaired, note, is_json=is_json)
 
     async def _repaired(self, store: Store, item: Item) -> list[Finding]:
         verification = self._verifying(store, is_dry_run=True, listen=lambda *_: None)
-        return await verification.repair_item(self._graph.table.key_of(item))
+        return await verification.repair_item(self.graph.table.key_of(item))
 
     def _take_up(self, verification: Verification, kept: Any) -> None:
         if kept["what"] != self._what:

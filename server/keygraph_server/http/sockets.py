@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -105,37 +106,31 @@ async def _refuse(scope: Scope, send: Send, refused: RequestRefusedError) -> Non
     await send({"type": "websocket.http.response.body", "body": body})
 
 
+@dataclass(eq=False)
 class _Socket:
     """One WebSocket, with the operations on it."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        options: EndpointOptions,
-        headers: RequestHeaders,
-        most_bytes: int,
-    ) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._options = options
-        self._headers = headers
-        self._most_bytes = most_bytes
-        state = scope["app"].state
+    _scope: Scope
+    _receive: Receive
+    _send: Send
+    _options: EndpointOptions
+    _headers: RequestHeaders
+    _most_bytes: int
+    _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _viewer: Viewer | None = None
+    _context: Any = None
+    _is_known: bool = False
+    """Whether the client has said who it is."""
+    _place: Place | None = None
+    """Its place among the streams, while it has an operation: then it stays open."""
+
+    def __post_init__(self) -> None:
+        state = self._scope["app"].state
         self._service: Service = state.service
         self._live: LiveQueries = state.live
-        self._running: dict[str, asyncio.Task[None]] = {}
-        self._viewer: Viewer | None = None
-        self._context: Any = None
-        self._is_known = False
-        """Whether the client has said who it is."""
-        self._place: Place | None = None
-        """Its place among the streams, while it has an operation: then it stays open."""
         self._ends = asyncio.get_running_loop().time() + _INIT_SECONDS
         """When it is closed unless it has an operation."""
-        address = (scope.get("client") or ("",))[0]
+        address = (self._scope.get("client") or ("",))[0]
         self._address = network_of(address) if ":" in address else address
 
     async def serve(self) -> None:

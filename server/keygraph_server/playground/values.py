@@ -75,35 +75,33 @@ class TableValues:
 
     def _steps(self, path: WalkedPath) -> Iterator[tuple[str, str]]:
         """The ids of the nodes that a list connects, from the items in the sample."""
-        if isinstance(path, ListOfIds):
-            yield from self._ids(path)
-            return
-        owner, record = path.owner, path.record
-        for item in self._items[record.name] if owner is not None else ():
-            near = path.owner_of(item)
-            members: tuple[RecordType, ...] = (record,)
-            try:
-                if path.far_end is None:
-                    far = record.read_identity(item)
-                else:
-                    end = record.ends[path.far_end]
-                    members, far = end.nodes(record.end_identity(item, end) or ())
-            except (CorruptItem, ValueError):
-                continue
-            if owner is not None and near is not None and far is not None:
-                yield global_id(owner, near), global_id(members[0], far)
-
-    def _ids(self, path: ListOfIds) -> Iterator[tuple[str, str]]:
         owner = path.owner
-        for item in self._items[owner.name]:
+        if owner is None:
+            return
+        for item in self._items[owner.name if isinstance(path, ListOfIds) else path.record.name]:
             try:
-                near = owner.read_identity(item)
-                named = owner.member_identities(item, path.end) or ()
-                nodes = [path.end.nodes(each) for each in named if isinstance(each, tuple)]
+                near, nodes = _connected(path, owner, item)
             except (CorruptItem, ValueError):
                 continue
-            for members, far in nodes if near is not None else ():
-                yield global_id(owner, near or ()), global_id(members[0], far)
+            for record, far in nodes:
+                if near is not None and far is not None:
+                    yield global_id(owner, near), global_id(record, far)
+
+
+def _connected(
+    path: WalkedPath, owner: RecordType, item: Item
+) -> tuple[_Texts | None, list[tuple[RecordType, _Texts | None]]]:
+    """The owner of a list and the nodes that one item of it connects with it."""
+    if isinstance(path, ListOfIds):
+        named = owner.member_identities(item, path.end) or ()
+        nodes = [path.end.nodes(each) for each in named if isinstance(each, tuple)]
+        return owner.read_identity(item), [(members[0], far) for members, far in nodes]
+    record = path.record
+    if path.far_end is None:
+        return path.owner_of(item), [(record, record.read_identity(item))]
+    end = record.ends[path.far_end]
+    members, far = end.nodes(record.end_identity(item, end) or ())
+    return path.owner_of(item), [(members[0], far)]
 
 
 def _count_ends(named: dict[str, Counter[_Texts]], record: RecordType, item: Item) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -59,23 +60,28 @@ def copy(
     typer.echo(f"Copied {outcome} of {table.name} into {job.name} in {target.displayed_store}{notes}.")
 
 
+@dataclass
 class _RunningCopy:
     """A running copy, and the file with its progress."""
 
-    def __init__(
-        self, settings: Settings, target: Settings, table: Table, name: str, rate: WriteRate, segments: int
-    ) -> None:
-        self._settings, self._target, self._table, self.name = settings, target, table, name
-        self._rate = rate
-        self._segments = segments
-        what = [settings.store_address, target.store_address, table.name, name, str(segments)]
-        if table.name == name and _is_same_store(settings, target):
+    settings: Settings
+    target: Settings
+    table: Table
+    name: str
+    rate: WriteRate
+    segments: int
+    before: int = 0
+    """How many items were copied before an interruption."""
+    _copy: TableCopy | None = None
+
+    def __post_init__(self) -> None:
+        stores = (self.settings.store_address, self.target.store_address)
+        what = [*stores, self.table.name, self.name, str(self.segments)]
+        if self.table.name == self.name and _is_same_store(self.settings, self.target):
             raise CommandError("a table cannot be copied into itself", "Name another store, or another table")
         self._progress = SavedProgress(
             StateFile.named("copies", *what), "copy", "Copying", self._state, lambda: self.so_far
         )
-        self._copy: TableCopy | None = None
-        self.before = 0
 
     @property
     def so_far(self) -> str:
@@ -87,20 +93,20 @@ class _RunningCopy:
 
     async def run(self, *, resume: bool) -> int:
         """Copies the table. Returns the number of items. A CommandError says how many were copied before it."""
-        async with open_table(self._settings.patient, self._table) as (_, found, _):
+        async with open_table(self.settings.patient, self.table) as (_, found, _):
             pass
-        renamed = found.with_indexes(self._table.indexes).named(self.name)
+        renamed = found.with_indexes(self.table.indexes).named(self.name)
         async with (
             # The embedded engine refuses to read a table that lacks an index of the model.
-            open_answering_store(self._settings.patient, found) as source,
-            open_table(self._target.patient, renamed, creates=True) as (target, other, _),
+            open_answering_store(self.settings.patient, found) as source,
+            open_table(self.target.patient, renamed, creates=True) as (target, other, _),
         ):
             if other.keys != found.keys:
                 raise CommandError(
                     f"the table {self.name} there has the keys {other.shown_keys}, this one {found.shown_keys}",
                     "Copy into a table with the same keys",
                 )
-            self._copy = copying = TableCopy(source, target, self._rate, segments=self._segments)
+            self._copy = copying = TableCopy(source, target, self.rate, segments=self.segments)
             if resume:
                 self._progress.resume(copying.resume)
             if not await copying.is_there():
