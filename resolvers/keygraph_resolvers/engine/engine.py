@@ -44,7 +44,6 @@ from keygraph_resolvers.engine.requests import (
     GetItems,
     Load,
     LoadEach,
-    LoadOnce,
     Pause,
     Reads,
     Request,
@@ -135,13 +134,14 @@ class Task:
             elif kind is Load:
                 key_trips = engine.key_trips_after(self._step, request.wait)
                 read = Read((self._place,), self._round_trip, key_trips, request.goes_on)
-                engine.load(request.request, read, self.send)
+                then = partial(self._take_with_size, read) if request.with_size else self.send
+                engine.load(request.request, read, then)
                 return
             elif kind is GetItems:
                 if request.wanted:
                     self._waits_for = len(request.wanted)
-                    key_trips, then = engine.key_trips_after(self._step, request.wait), self._take_items
-                    engine.look_up(request.wanted, self._place, self._round_trip, key_trips, then)
+                    key_trips = engine.key_trips_after(self._step, request.wait)
+                    engine.look_up(request.wanted, self._place, self._round_trip, key_trips, self._take_items)
                     return
                 answer = []
             elif kind is All:
@@ -150,11 +150,6 @@ class Task:
                     self._start_all(request)
                     return
                 answer = []
-            elif kind is LoadOnce:
-                key_trips = engine.key_trips_after(self._step, request.wait)
-                read = Read((self._place,), self._round_trip, key_trips, goes_on=True)
-                engine.load(request.request, read, partial(self._take_once, read))
-                return
             elif kind is Pause:
                 engine.due.append((self.send, (None, self._round_trip)))
                 return
@@ -201,7 +196,7 @@ class Task:
             answer = as_value(error)
         self.send(answer)
 
-    def _take_once(self, read: Read, answer: Any, round_trip: int) -> None:
+    def _take_with_size(self, read: Read, answer: Any, round_trip: int) -> None:
         self.send((answer, read.held), round_trip)
 
     def _take_items(self, answers: list[tuple[Any, Any]], round_trip: int) -> None:

@@ -1,6 +1,6 @@
 """What a step requests, as values. Each says what it is answered with.
 
-A step waits for the answers of `GetItems`, `Load`, `LoadOnce`, `All`, `Await` and `Pause`: it is a generator, which is
+A step waits for the answers of `GetItems`, `Load`, `All`, `Await` and `Pause`: it is a generator, which is
 sent them. `Start`, `LoadEach`, `Beside`, `Gathered` and `Work`, and lists of these, are begun, and nothing waits for
 them. A step that waits for nothing returns such a list.
 
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from keygraph.dynamo.table import Key
 from keygraph.lists.gather import GatheredPart
-from keygraph.lists.query import ListQuery
 from keygraph_resolvers.read.loaders import NeighbourRequest
 
 
@@ -36,6 +35,8 @@ class Load(NamedTuple):
     wait: str = "page"
     goes_on: bool = False
     """Whether it may take several requests, one after the other."""
+    with_size: bool = False
+    """Whether the answer comes with the number of bytes that are held for it: it may be forgotten."""
 
 
 class LoadEach(NamedTuple):
@@ -44,13 +45,6 @@ class LoadEach(NamedTuple):
 
     loads: Sequence[tuple[Any, NeighbourRequest, bool]]
     """The subjects, each with its part, and whether that may take several requests, one after the other."""
-    wait: str = "page"
-
-
-class LoadOnce(NamedTuple):
-    """A part of a list that may be forgotten: what was read, or its error, and how many bytes are held for it."""
-
-    request: ListQuery
     wait: str = "page"
 
 
@@ -109,9 +103,7 @@ class Work(NamedTuple):
 
 
 ReturnedT = TypeVar("ReturnedT")
-Request: TypeAlias = (
-    GetItems | Load | LoadEach | LoadOnce | Pause | All | Start | Beside | Gathered | Await | Work
-)
+Request: TypeAlias = GetItems | Load | LoadEach | Pause | All | Start | Beside | Gathered | Await | Work
 Begun: TypeAlias = list[Request]
 """What is begun, and nothing waits for."""
 Reads: TypeAlias = Generator[Request | Begun, Any, ReturnedT]

@@ -51,19 +51,17 @@ from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.call import CallMethod, CallOwn
 from keygraph_resolvers.steps.changes import ChangeStep
 from keygraph_resolvers.steps.ends import EndStep, MembersStep
-from keygraph_resolvers.steps.get import FieldsStep, Get, Named
+from keygraph_resolvers.steps.get import ByType, FieldsStep, Get, Named, NodesOfUnknownType
 from keygraph_resolvers.steps.lists import ListStep, PageStep
 from keygraph_resolvers.steps.partial_page import PartialPage
-from keygraph_resolvers.steps.payload import PayloadStep
 from keygraph_resolvers.steps.questions.common import CommonStep
 from keygraph_resolvers.steps.questions.numbers import NumbersStep, ShardsStep, numbers_of
 from keygraph_resolvers.steps.questions.paths import PathsStep
 from keygraph_resolvers.steps.selection import SelectedField, Selection
-from keygraph_resolvers.steps.several_types import ByType, NodesOfUnknownType
 from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.walks.node_walks import KeptWalkStep, NodeWalkStep
 from keygraph_resolvers.steps.walks.walk import EdgesStep, WalkPage
-from keygraph_resolvers.steps.write import WriteStep
+from keygraph_resolvers.steps.write import PayloadStep, WriteStep
 
 MOST_FIELDS = 3_000
 """The most fields of a plan, each counted in every selection that contains it."""

@@ -334,7 +334,7 @@ class _RunningLoad:
                 await self._refuse_other_table(store)
                 self.reached = self.before
             source = self._reading.source
-            with self._progress.shown(source.total, lambda: source.position) as advance:
+            with self._progress.running(source.total, lambda: source.position) as advance:
 
                 def written(reached: LoadPosition) -> None:
                     self.reached = reached

@@ -217,7 +217,7 @@ class RunningVerification:
             if resume:
                 self._progress.resume(partial(self._take_up, verification))
             self.before = verification.report.total
-            with self._progress.shown() as advance:
+            with self._progress.running() as advance:
                 await verification.run(advance)
         return verification.report
 

@@ -158,7 +158,9 @@ class SavedProgress:
                 self.is_kept = False
 
     @contextmanager
-    def shown(self, total: int | None = None, position: Callable[[], int] | None = None) -> Iterator[Advance]:
+    def running(
+        self, total: int | None = None, position: Callable[[], int] | None = None
+    ) -> Iterator[Advance]:
         """Shows it, saves it every second and if the block fails, and forgets it otherwise. A CommandError says what was
         done before it."""
         try:

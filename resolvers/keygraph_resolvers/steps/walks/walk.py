@@ -20,7 +20,7 @@ from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath, with_edges
 from keygraph.model.permissions import Permissions, restricted_name
 from keygraph.model.records import RecordType
 from keygraph.walks.walk import Budget, Hop, Part, Vertex, Walk, Wanted
-from keygraph_resolvers.engine.requests import All, Begun, Beside, GetItems, LoadOnce, Pause, Reads, Start
+from keygraph_resolvers.engine.requests import All, Begun, Beside, GetItems, Load, Pause, Reads, Start
 from keygraph_resolvers.engine.worst import Described, KeyLookups, NodeEnd, StepStart, Wait, Worst
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.access import forbidden
@@ -421,7 +421,7 @@ class Walking(Generic[ResultT]):
         if connection.is_closed:
             return Part(())
         request = connection.query.part(lists.extent(path, wanted))
-        answer, held = yield LoadOnce(request, "walk")
+        answer, held = yield Load(request, "walk", goes_on=True, with_size=True)
         if isinstance(answer, Exception):
             raise answer
         part, taken = lists.part(path, wanted, request, answer)

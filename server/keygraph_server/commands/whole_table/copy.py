@@ -115,7 +115,7 @@ class _RunningCopy:
                     "Run it without --resume",
                 )
             self.before = copying.items
-            with self._progress.shown() as advance:
+            with self._progress.running() as advance:
                 try:
                     await copying.run(advance)
                 except RefusedItem as error:
