@@ -47,7 +47,7 @@ def aggregate_of_list(types: SchemaTypes, path: AccessPath) -> Iterator[Strawber
         use = f"the aggregate of {list_in_words(path)}"
         described = "Aggregates of several types, one for each type."
         made = types.object(shared_name(path, "Aggregate"), use, described, lambda: [_count(), *fields])
-        yield ServedField("aggregate", nullable(made), Aggregate(path.record, {}), description=_DESCRIBED)
+        yield ServedField("aggregate", nullable(made), Aggregate(path.record, {}), _DESCRIBED)
 
 
 def aggregate_of_nodes(
@@ -57,7 +57,7 @@ def aggregate_of_nodes(
     kind = Aggregate(record, _by_name(aggregate_fields(record, (*record.fields, *record.ends))), budget)
     if _is_useful(kind):
         made = _aggregate(types, f"{record.name}Aggregate", f"the aggregate of {record.name}", kind)
-        yield ServedField("aggregate", nullable(made), kind, (), _DESCRIBED)
+        yield ServedField("aggregate", nullable(made), kind, _DESCRIBED)
 
 
 def _of_path(types: SchemaTypes, field: str, path: AccessPath, described: str) -> Iterator[StrawberryField]:
@@ -66,7 +66,7 @@ def _of_path(types: SchemaTypes, field: str, path: AccessPath, described: str) -
     use = f"the aggregate of {path.record.name if path.keys.reads_whole_items else list_in_words(path)}"
     if _is_useful(kind):
         made = _aggregate(types, shared_name(path, "Aggregate"), use, kind)
-        yield ServedField(field, nullable(made), kind, (), described)
+        yield ServedField(field, nullable(made), kind, described)
 
 
 def _is_useful(kind: Aggregate) -> bool:
@@ -81,7 +81,7 @@ def _by_name(fields: Iterable[AggregateField]) -> dict[str, AggregateField]:
 
 
 def _count() -> StrawberryField:
-    return ServedField("count", nullable(int), AggregateValue("count"), description="How many there are.")
+    return ServedField("count", nullable(int), AggregateValue("count"), "How many there are.")
 
 
 def _aggregate(types: SchemaTypes, name: str, use: str, kind: Aggregate) -> type:
@@ -109,7 +109,7 @@ def _aggregate(types: SchemaTypes, name: str, use: str, kind: Aggregate) -> type
         if not grouped:
             return
         described = f"Those with the same value in a field of {a(record.name)}."
-        key = ServedField("key", nullable(JSON), AggregateValue("key"), (), "The value of the group.")
+        key = ServedField("key", nullable(JSON), AggregateValue("key"), "The value of the group.")
         group = types.object(f"{name}Group", use, described, lambda: [key, *values()])
         groups = nullable(list_of(group))
         arguments = [
@@ -117,7 +117,7 @@ def _aggregate(types: SchemaTypes, name: str, use: str, kind: Aggregate) -> type
             argument("first", nullable(int), _MOST_GROUPS),
         ]
         described = "Groups by a value, the largest first."
-        yield ServedField("groupBy", groups, AggregateValue("groupBy"), arguments, described)
+        yield ServedField("groupBy", groups, AggregateValue("groupBy"), described, arguments)
 
     described = f"Counts, sums and other aggregates of several {in_words(record.name)} values."
     return types.object(name, use, described, members)
@@ -126,4 +126,4 @@ def _aggregate(types: SchemaTypes, name: str, use: str, kind: Aggregate) -> type
 def _value(
     function: str, type_: OutputType, arguments: list[StrawberryArgument], described: str
 ) -> StrawberryField:
-    return ServedField(function, nullable(type_), AggregateValue(function), arguments, described)
+    return ServedField(function, nullable(type_), AggregateValue(function), described, arguments)

@@ -77,8 +77,8 @@ class ServedField(StrawberryField):
         name: str,
         type_: OutputType,
         kind: FieldKind,
+        description: str,
         arguments: Sequence[StrawberryArgument] = (),
-        description: str | None = None,
         deprecated: str | None = None,
     ) -> None:
         """`deprecated` is the reason for deprecation."""

@@ -73,7 +73,7 @@ def entities_field(types: Sequence[type], resolve_type: Callable[..., str]) -> S
     """The field that returns nodes by their representations."""
     entity = UnionType("_Entity", types, resolve_type, "Anything that has keys.")
     given = argument("representations", list_of(cast(type, FederationAny)), _REPRESENTATIONS)
-    return ServedField("_entities", list_of(nullable(entity)), kinds.Entities(), [given], _ENTITIES)
+    return ServedField("_entities", list_of(nullable(entity)), kinds.Entities(), _ENTITIES, [given])
 
 
 def mark(record: RecordType, type_: type) -> None:

@@ -101,13 +101,13 @@ class MutationTypes:
                 record.notes.deprecated,
             )
             given = [argument("input", self._input(action, record), INPUTS[action])]
-            fields.append(ServedField(name, payload, kind, given, described, reason))
+            fields.append(ServedField(name, payload, kind, described, given, reason))
             if record.has_bulk_writes:
                 results = self._results(f"{pascal(several)}Payload", several, payload, _RESULTS)
                 given = [argument("input", self._inputs(action, record), _INPUTS)]
                 each, described = kinds.WritesEach(action, record), _EACH.format(name)
-                of_several.append(ServedField(several, results, each, given, described, reason))
-            answers.append(ServedField(name, payload, kind, (), _ANSWER.format(name)))
+                of_several.append(ServedField(several, results, each, described, given, reason))
+            answers.append(ServedField(name, payload, kind, _ANSWER.format(name)))
         described = "The result of one action: the field with its name; all other fields are null."
         result = self._types.object(
             "WriteResult", f"the result of an action of {naming.WRITE_ACTIONS}", described, lambda: answers
@@ -115,14 +115,14 @@ class MutationTypes:
         written = self._results("WritePayload", naming.WRITE_ACTIONS, result, "In the order of the actions.")
         given = [argument("input", self._actions(every), "The actions.")]
         described, kind_of_all = "Runs these actions in one transaction: all or none.", kinds.WritesActions()
-        of_all = ServedField(naming.WRITE_ACTIONS, written, kind_of_all, given, described)
+        of_all = ServedField(naming.WRITE_ACTIONS, written, kind_of_all, described, given)
         return [*fields, *of_several, of_all]
 
     # --- Payloads -------------------------------------------------------------------------------------
 
     def _results(self, name: str, mutation: str, result: OutputType, described: str) -> OutputType:
         """The payload of a mutation with several results."""
-        results = ServedField("results", list_of(result), kinds.ResultList(), (), described)
+        results = ServedField("results", list_of(result), kinds.ResultList(), described)
         return self._payload(name, mutation, lambda: [results])
 
     def _payload(
@@ -130,7 +130,7 @@ class MutationTypes:
     ) -> OutputType:
         described = "The `clientMutationId` of the input."
         every = ServedField(
-            naming.MUTATION_ID, nullable(str), kinds.Attribute("client_mutation_id"), (), described
+            naming.MUTATION_ID, nullable(str), kinds.Attribute("client_mutation_id"), described
         )
         use, described = f"the payload of {mutation}", _ANSWER.format(mutation)
         return nullable(self._types.object(name, use, described, lambda: [*fields(), every]))
@@ -139,22 +139,22 @@ class MutationTypes:
         if action != "delete" and record.order:
             described = f"The {in_words(record.name)}, as it was written."
             type_ = nullable(self._object(record))
-            yield ServedField(field_name(record), type_, kinds.WrittenRecord(record), (), described)
+            yield ServedField(field_name(record), type_, kinds.WrittenRecord(record), described)
         if action == "delete":
-            yield ServedField("deletedId", ID_TYPE, kinds.GlobalId(), (), "The `id` that it had.")
+            yield ServedField("deletedId", ID_TYPE, kinds.GlobalId(), "The `id` that it had.")
         if action in ("put", "upsert"):
             described = "Whether there was none with this key."
-            yield ServedField("created", bool, kinds.Attribute(kinds.CREATED), (), described)
+            yield ServedField("created", bool, kinds.Attribute(kinds.CREATED), described)
         if action == "move":
             described = "The `id` that it had before."
-            yield ServedField("previousId", ID_TYPE, kinds.Attribute("previous_id"), (), described)
+            yield ServedField("previousId", ID_TYPE, kinds.Attribute("previous_id"), described)
         if not record.is_node and (action == "delete" or not record.order):
             for name in record.key_ends:
                 if name in record.key_fields:
                     yield self._end_field(record, record.ends[name])
         if action == "delete" and naming.is_named(self._graph, record):
             described = "How many edges and records were deleted with it, or do not name it any more."
-            yield ServedField("detached", int, kinds.Attribute("detached"), (), described)
+            yield ServedField("detached", int, kinds.Attribute("detached"), described)
 
     # --- Inputs ---------------------------------------------------------------------------------------
 

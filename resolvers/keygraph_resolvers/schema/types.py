@@ -248,7 +248,7 @@ class GraphTypes:
                     cls.__name__, member.name, member.type
                 )
                 own = nullable(of) if member.optional else of
-                yield ServedField(camel(member.name), own, kinds.Attribute(member.name), (), described)
+                yield ServedField(camel(member.name), own, kinds.Attribute(member.name), described)
 
         described = class_docstring(cls) or descriptions.of_type(cls.__name__)
         return self.made.object(cls.__name__, cls.__name__, described, fields)
@@ -257,7 +257,7 @@ class GraphTypes:
 
     def _id_field(self) -> StrawberryField:
         described = "A globally unique, opaque id. It is not a key."
-        return ServedField("id", ID_TYPE, kinds.GlobalId(), (), described)
+        return ServedField("id", ID_TYPE, kinds.GlobalId(), described)
 
     def object(self, record: RecordType) -> type:
         """The object type of a node, a record, or an edge served as a record."""
@@ -312,12 +312,12 @@ class GraphTypes:
         name, type_ = field.name, self.output(field.type)
         own = nullable(type_) if field.may_be_null or restricted_name(record, name) else type_
         described, reason = descriptions.of_stored(record, field), record.deprecated(name)
-        return ServedField(camel(name), own, kinds.Stored(field), (), described, reason)
+        return ServedField(camel(name), own, kinds.Stored(field), described, deprecated=reason)
 
     def _end_field(self, record: RecordType, end: End) -> StrawberryField:
         type_, described = nullable(self.node(end.members)), descriptions.of_end(record, end)
         reason = record.deprecated(end.name)
-        return ServedField(camel(end.name), type_, kinds.NodeAt(end), (), described, reason)
+        return ServedField(camel(end.name), type_, kinds.NodeAt(end), described, deprecated=reason)
 
     def _list_end_field(self, record: RecordType, field: Field, end: End) -> StrawberryField:
         """The nodes that a list or set names: whether one exists is known only when it is read."""
@@ -331,7 +331,7 @@ class GraphTypes:
         ]
         reason = record.deprecated(field.name)
         return ServedField(
-            camel(field.name), type_, kinds.NodesAt(end), arguments, descriptions.of_end(record, end), reason
+            camel(field.name), type_, kinds.NodesAt(end), descriptions.of_end(record, end), arguments, reason
         )
 
     def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
@@ -362,8 +362,8 @@ class GraphTypes:
             camel(method.name),
             type_,
             kinds.Called(method, parameters),
-            [self._method_argument(method, *names) for names in parameters.items()],
             descriptions.of_method(record, method),
+            [self._method_argument(method, *names) for names in parameters.items()],
             record.deprecated(method.name),
         )
 
@@ -392,7 +392,7 @@ class GraphTypes:
         else:
             type_ = self._edge(path) if path.far_end else self.object(path.record)
         kind, described, reason = kinds.ListOf(path), descriptions.of_list(path), _reason(path)
-        return ServedField(camel(path.name), nullable(type_), kind, arguments, described, reason)
+        return ServedField(camel(path.name), nullable(type_), kind, described, arguments, reason)
 
     def _list_arguments(self, path: AccessPath) -> Iterator[StrawberryArgument]:
         for required in path.required:
@@ -435,10 +435,10 @@ class GraphTypes:
             edge, node = self._edge(path), self._node_of(path)
             counted = _COUNTED + (_UNREAD if may_count_unread(self._graph, path) else "")
             return [
-                ServedField("edges", list_of(nullable(edge)), kinds.Edges(), (), _EDGES),
-                ServedField("nodes", list_of(node), kinds.Nodes(), (), _NODES),
-                ServedField("pageInfo", self._page_info, kinds.PageInfo(), (), _PAGE_INFO),
-                ServedField("totalCount", nullable(int), kinds.TotalCount(), (), counted),
+                ServedField("edges", list_of(nullable(edge)), kinds.Edges(), _EDGES),
+                ServedField("nodes", list_of(node), kinds.Nodes(), _NODES),
+                ServedField("pageInfo", self._page_info, kinds.PageInfo(), _PAGE_INFO),
+                ServedField("totalCount", nullable(int), kinds.TotalCount(), counted),
                 *aggregate_of_list(self.made, path),
             ]
 
@@ -449,9 +449,9 @@ class GraphTypes:
         def fields() -> Iterator[StrawberryField]:
             record = path.record
             if not path.is_one:
-                yield ServedField("cursor", str, kinds.Cursor(), (), _CURSOR)
+                yield ServedField("cursor", str, kinds.Cursor(), _CURSOR)
             yield ServedField(
-                "node", nullable(self._node_of(path)), kinds.FarNode(path), (), descriptions.of_far_node(path)
+                "node", nullable(self._node_of(path)), kinds.FarNode(path), descriptions.of_far_node(path)
             )
             if path.far_end:
                 names = [name for name in record.order if name not in record.key_ends]
@@ -469,8 +469,8 @@ class GraphTypes:
         several = argument("ids", ids, f"The values of `id` fields: {_AT_MOST}.")
         described = "The nodes with these ids, in the same order; null for each that does not exist."
         fields: list[StrawberryField] = [
-            ServedField("node", one, kinds.NodeById(), [given], "The node with this id."),
-            ServedField("nodes", list_of(one), kinds.NodesByIds(), [several], described),
+            ServedField("node", one, kinds.NodeById(), "The node with this id.", [given]),
+            ServedField("nodes", list_of(one), kinds.NodesByIds(), described, [several]),
         ]
         fields += [self._by_key_field(record) for record in self._graph.nodes]
         fields += [self._list_field(path) for path in self._graph.root_lists]
@@ -503,20 +503,20 @@ class GraphTypes:
             lambda: self._change_fields(record),
         )
         reason = record.notes.deprecated
-        return ServedField(name, nullable(type_), kinds.ChangesOf(record), arguments, described, reason)
+        return ServedField(name, nullable(type_), kinds.ChangesOf(record), described, arguments, reason)
 
     def _change_fields(self, record: RecordType) -> Iterator[StrawberryField]:
         kind = self.made.names(
             "ChangeKind", "the kinds of changes", "What a change is to you.", _CHANGE_KINDS
         )
-        yield ServedField("kind", kind, kinds.Attribute("kind"), (), "What the change is to you.")
+        yield ServedField("kind", kind, kinds.Attribute("kind"), "What the change is to you.")
         what, type_ = descriptions.in_words(record.name), nullable(self.object(record))
         for name, is_old, when in (("old", True, "before"), ("new", False, "after")):
             described = f"The {what} {when} the change; null if you could not see it."
-            yield ServedField(name, type_, kinds.ChangedRecord(record, is_old), (), described)
+            yield ServedField(name, type_, kinds.ChangedRecord(record, is_old), described)
         described = "When the change was made, about."
         moment = self.made.scalar(field_type(datetime, AttributeStyle()))
-        yield ServedField("changedAt", moment, kinds.Attribute("changed_at"), (), described)
+        yield ServedField("changedAt", moment, kinds.Attribute("changed_at"), described)
 
     def own_field(self, field: StrawberryField) -> StrawberryField:
         """A field that a user added to the root. If it returns nodes of the model, the plan continues from them."""
@@ -551,7 +551,7 @@ class GraphTypes:
             arguments.append(argument(name, type_, descriptions.of_key_part(name, optional=is_optional)))
         described = f"The {record.name} with {'this key' if len(arguments) == 1 else 'these keys'}."
         own, reason = nullable(self.object(record)), record.notes.deprecated
-        return ServedField(field_name(record), own, kinds.NodeByKey(record), arguments, described, reason)
+        return ServedField(field_name(record), own, kinds.NodeByKey(record), described, arguments, reason)
 
     def federation_fields(self, printed: Callable[[], str]) -> list[StrawberryField]:
         """Returns the fields that a router requests, and adds the directives to all types made so far."""

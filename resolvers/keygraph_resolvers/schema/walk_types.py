@@ -86,19 +86,19 @@ class WalkTypes:
         node = self._node(walk.nodes)
         what = f"the {in_words(walk.name)} of {in_words(walk.owner.name)}"
         edge_fields: list[StrawberryField] = [
-            ServedField("cursor", str, kinds.Cursor(), (), "The position of the edge, for `after`."),
-            ServedField("node", nullable(node), kinds.WalkedNode(), (), "The node that was found."),
+            ServedField("cursor", str, kinds.Cursor(), "The position of the edge, for `after`."),
+            ServedField("node", nullable(node), kinds.WalkedNode(), "The node that was found."),
         ]
         if walk.is_reach:
-            edge_fields.append(ServedField("distance", int, kinds.Attribute("distance"), (), _DISTANCE))
+            edge_fields.append(ServedField("distance", int, kinds.Attribute("distance"), _DISTANCE))
             followed = () if walk.options.is_kept else walk.paths
             edge_fields += self._via("via", f"{prefix}Via", use, followed, _VIA)
         else:
-            edge_fields.append(ServedField("score", nullable(float), kinds.Attribute("score"), (), _SCORE))
-            edge_fields.append(ServedField("paths", nullable(int), kinds.Attribute("paths"), (), _LEADING))
+            edge_fields.append(ServedField("score", nullable(float), kinds.Attribute("score"), _SCORE))
+            edge_fields.append(ServedField("paths", nullable(int), kinds.Attribute("paths"), _LEADING))
         described = f"One of {what}, with how it was found."
         edge = self._types.object(f"{prefix}Edge", use, described, lambda: edge_fields)
-        complete = ServedField("isComplete", bool, kinds.Attribute("is_complete"), (), _COMPLETE)
+        complete = ServedField("isComplete", bool, kinds.Attribute("is_complete"), _COMPLETE)
         page_info = self._types.object(
             "WalkPageInfo",
             "the position of a page of a walk",
@@ -108,10 +108,10 @@ class WalkTypes:
         nodes = "The nodes of the edges, without those that do not exist."
         count = kinds.WalkedCount(walk.options.budget, walk.options.is_kept)
         fields: list[StrawberryField] = [
-            ServedField("edges", list_of(nullable(edge)), kinds.Edges(), (), "The edges of the page."),
-            ServedField("nodes", list_of(node), kinds.Nodes(), (), nodes),
-            ServedField("pageInfo", page_info, kinds.PageInfo(), (), "The position of the page."),
-            ServedField("totalCount", nullable(int), count, (), _COUNTED),
+            ServedField("edges", list_of(nullable(edge)), kinds.Edges(), "The edges of the page."),
+            ServedField("nodes", list_of(node), kinds.Nodes(), nodes),
+            ServedField("pageInfo", page_info, kinds.PageInfo(), "The position of the page."),
+            ServedField("totalCount", nullable(int), count, _COUNTED),
         ]
         if len(walk.nodes) == 1 and not walk.options.is_kept:
             fields += aggregate_of_nodes(self._types, walk.nodes[0], walk.options.budget)
@@ -124,7 +124,7 @@ class WalkTypes:
             )
         reason, kind = walk.owner.deprecated(walk.name), kinds.WalkOf(walk)
         return ServedField(
-            camel(walk.name), nullable(made), kind, _arguments(walk), walk.description or described, reason
+            camel(walk.name), nullable(made), kind, walk.description or described, _arguments(walk), reason
         )
 
     def _via(
@@ -135,7 +135,7 @@ class WalkTypes:
         if not paths:
             return []
         described += _OR_ID * (len(paths) < len(followed))
-        return [ServedField(field, nullable(self._edges(type_, use, paths)), kinds.Via(paths), (), described)]
+        return [ServedField(field, nullable(self._edges(type_, use, paths)), kinds.Via(paths), described)]
 
     def _edges(self, name: str, use: str, paths: Sequence[AccessPath]) -> OutputType:
         """The type of the edges of some lists: a union with that name if there are several."""
@@ -162,8 +162,8 @@ class WalkTypes:
             use,
             "An edge of a path.",
             lambda: [
-                ServedField("via", names, kinds.Attribute("via"), (), "The list that it belongs to."),
-                ServedField("node", nullable(node), kinds.PathEdgeNode(), (), "The node to which it leads."),
+                ServedField("via", names, kinds.Attribute("via"), "The list that it belongs to."),
+                ServedField("node", nullable(node), kinds.PathEdgeNode(), "The node to which it leads."),
                 *edges,
             ],
         )
@@ -172,9 +172,9 @@ class WalkTypes:
             use,
             "How one node is connected to another.",
             lambda: [
-                ServedField("length", int, kinds.Attribute("length"), (), "The number of its edges."),
-                ServedField("nodes", list_of(nullable(node)), kinds.PathNodes(), (), _NODES),
-                ServedField("edges", list_of(edge), kinds.PathEdges(), (), "The edges in their order."),
+                ServedField("length", int, kinds.Attribute("length"), "The number of its edges."),
+                ServedField("nodes", list_of(nullable(node)), kinds.PathNodes(), _NODES),
+                ServedField("edges", list_of(edge), kinds.PathEdges(), "The edges in their order."),
             ],
         )
         begins = "The node where it begins, by `id`, or by its key if the lists tell its type."
@@ -187,15 +187,15 @@ class WalkTypes:
         first = argument("first", nullable(int), f"How many of them: {USUAL_PATHS} by default.")
         every = nullable(list_of(path_type))
         return [
-            ServedField("path", nullable(path_type), kinds.PathsBetween(is_list=False), arguments, _PATH),
-            ServedField("paths", every, kinds.PathsBetween(is_list=True), [*arguments, first], _PATHS),
+            ServedField("path", nullable(path_type), kinds.PathsBetween(is_list=False), _PATH, arguments),
+            ServedField("paths", every, kinds.PathsBetween(is_list=True), _PATHS, [*arguments, first]),
         ]
 
 
 def page_info_fields(described: Mapping[str, str] = MappingProxyType({})) -> list[StrawberryField]:
     """The fields of a page's position, with some descriptions replaced."""
     return [
-        ServedField(name, type_, kinds.Attribute(snake(name)), (), described.get(name, usual))
+        ServedField(name, type_, kinds.Attribute(snake(name)), described.get(name, usual))
         for name, type_, usual in _PAGE_INFO
     ]
 
