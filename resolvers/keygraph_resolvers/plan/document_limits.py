@@ -12,28 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from graphql import (
-    DocumentNode,
-    FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
-    GraphQLError,
-    GraphQLNamedType,
-    GraphQLSchema,
-    InlineFragmentNode,
-    Lexer,
-    OperationDefinitionNode,
-    SelectionSetNode,
-    Source,
-    Token,
-    TokenKind,
-    get_introspection_query,
-    get_named_type,
-    is_composite_type,
-    is_input_object_type,
-    is_object_type,
-    parse,
-)
+import graphql
 from graphql.language.parser import Parser
 
 from keygraph.errors import KeygraphError
@@ -82,7 +61,7 @@ class DepthLimit(KeygraphError):
 class LimitedDocuments:
     """Parses documents of a schema, within limits."""
 
-    def __init__(self, schema: GraphQLSchema, limits: Limits) -> None:
+    def __init__(self, schema: graphql.GraphQLSchema, limits: Limits) -> None:
         self._schema = schema
         self._limits = limits
         self._introspected = _introspected(schema)
@@ -90,8 +69,8 @@ class LimitedDocuments:
     @cached_property
     def _most_introspected(self) -> float:
         """How much a document may introspect. Only computed where one does."""
-        usual = parse(
-            get_introspection_query(
+        usual = graphql.parse(
+            graphql.get_introspection_query(
                 specified_by_url=True,
                 directive_is_repeatable=True,
                 schema_description=True,
@@ -109,13 +88,13 @@ class LimitedDocuments:
                 DocumentLimit, "This document has", self._limits.max_document_characters, "characters"
             )
 
-    def parsed(self, text: str) -> DocumentNode:
+    def parsed(self, text: str) -> graphql.DocumentNode:
         """Parses a document. Raises GraphQLError if that fails, or the document exceeds a limit."""
         limits = self._limits
         self.check_length(text)
         try:
             document = _parsed(text, limits.max_tokens)
-        except GraphQLError as error:
+        except graphql.GraphQLError as error:
             if "Document contains more than" in error.message:
                 what = "comments" if "comments" in error.message else "tokens"
                 raise _beyond(DocumentLimit, "This document has", limits.max_tokens, what) from None
@@ -130,7 +109,7 @@ class LimitedDocuments:
             raise _nested() from None
         return document
 
-    def _hold(self, document: DocumentNode) -> None:
+    def _hold(self, document: graphql.DocumentNode) -> None:
         """Raises GraphQLError for the first limit that an operation of the document exceeds."""
         limits = self._limits
         fields = 0
@@ -153,11 +132,11 @@ class LimitedDocuments:
                 raise caused(DocumentLimit(f"This operation {problem}. {_SPLIT}"))
 
 
-def _parsed(text: str, most_tokens: int) -> DocumentNode:
+def _parsed(text: str, most_tokens: int) -> graphql.DocumentNode:
     """Parses a document of at most so many tokens, and of as many comments. Raises GraphQLError."""
-    source = Source(text)
-    lexer = Lexer(source)
-    token: Token | None = lexer.token
+    source = graphql.Source(text)
+    lexer = graphql.Lexer(source)
+    token: graphql.Token | None = lexer.token
     parser = Parser(source, lexer=lexer, max_lexical_tokens=most_tokens, max_comments=most_tokens)
     try:
         return parser.parse_document()
@@ -167,28 +146,28 @@ def _parsed(text: str, most_tokens: int) -> DocumentNode:
         # Only the garbage collector frees tokens that reference each other in both directions. Nobody needs comments.
         while token is not None:
             following = token.next
-            while following is not None and following.kind is TokenKind.COMMENT:
+            while following is not None and following.kind is graphql.TokenKind.COMMENT:
                 following = following.next
             token.prev, token.next, token = None, following, following
 
 
-def _refuse_long_numbers(document: DocumentNode) -> None:
+def _refuse_long_numbers(document: graphql.DocumentNode) -> None:
     """Raises GraphQLError for a number that would take long to parse."""
     token = document.loc.start_token if document.loc is not None else None
     while token is not None:
         length = len(token.value or "")
-        if length > _NUMBER_CHARACTERS and token.kind in (TokenKind.INT, TokenKind.FLOAT):
+        if length > _NUMBER_CHARACTERS and token.kind in (graphql.TokenKind.INT, graphql.TokenKind.FLOAT):
             problem = f"This document has a number of more than {_NUMBER_CHARACTERS} characters."
             raise caused(DocumentLimit(problem), limit=_NUMBER_CHARACTERS)
         token = token.next
 
 
-def _introspected(schema: GraphQLSchema) -> dict[str, float]:
+def _introspected(schema: graphql.GraphQLSchema) -> dict[str, float]:
     """Returns the average number of elements of each list of introspection, over all types."""
     types = [*schema.type_map.values()]
-    fields = [field for each in types if is_object_type(each) for field in each.fields.values()]
-    inputs = sum(len(each.fields) for each in types if is_input_object_type(each))
-    largest = max(len(each.fields) for each in types if is_object_type(each))
+    fields = [field for each in types if graphql.is_object_type(each) for field in each.fields.values()]
+    inputs = sum(len(each.fields) for each in types if graphql.is_input_object_type(each))
+    largest = max(len(each.fields) for each in types if graphql.is_object_type(each))
     return {
         "__type": largest * len(types) / len(fields),  # the one that is named may be the largest
         "types": len(types),
@@ -199,16 +178,18 @@ def _introspected(schema: GraphQLSchema) -> dict[str, float]:
     }
 
 
-def _nested() -> GraphQLError:
+def _nested() -> graphql.GraphQLError:
     return caused(DepthLimit(f"This document is nested too deeply to be read. {_SPLIT}"))
 
 
-def _beyond(kind: type[KeygraphError], problem: str, limit: int, what: str, **numbers: int) -> GraphQLError:
+def _beyond(
+    kind: type[KeygraphError], problem: str, limit: int, what: str, **numbers: int
+) -> graphql.GraphQLError:
     return caused(kind(f"{problem} more than {limit:,} {what}. {_SPLIT}"), limit=limit, **numbers)
 
 
-def caused(error: KeygraphError, **numbers: int) -> GraphQLError:
-    return GraphQLError(str(error), original_error=error, extensions=numbers)
+def caused(error: KeygraphError, **numbers: int) -> graphql.GraphQLError:
+    return graphql.GraphQLError(str(error), original_error=error, extensions=numbers)
 
 
 @dataclass(slots=True)
@@ -255,14 +236,14 @@ class _Walk:
     """Measures the operations of a document that may not be valid: names in it may be undefined."""
 
     def __init__(
-        self, schema: GraphQLSchema, document: DocumentNode, introspected: Mapping[str, float]
+        self, schema: graphql.GraphQLSchema, document: graphql.DocumentNode, introspected: Mapping[str, float]
     ) -> None:
         """`introspected` is the average number of elements of the lists of introspection."""
         self._schema = schema
         self._document = document
         definitions = document.definitions
         self._fragments = {
-            each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)
+            each.name.value: each for each in definitions if isinstance(each, graphql.FragmentDefinitionNode)
         }
         self._sizes: dict[str, _Size] = {}
         self._introspected = introspected
@@ -271,19 +252,19 @@ class _Walk:
     def operations(self) -> Iterator[tuple[int, _Size]]:
         """Returns the number of root fields of each operation, and its size."""
         for each in self._document.definitions:
-            if isinstance(each, OperationDefinitionNode):
+            if isinstance(each, graphql.OperationDefinitionNode):
                 size = self._size(self._schema.get_root_type(each.operation), each.selection_set)
                 yield size.own_fields, size
 
-    def _size(self, type_: GraphQLNamedType | None, selected: SelectionSetNode) -> _Size:
+    def _size(self, type_: graphql.GraphQLNamedType | None, selected: graphql.SelectionSetNode) -> _Size:
         size = _Size()
         for selection in selected.selections:
             match selection:
-                case FieldNode():
+                case graphql.FieldNode():
                     self._add_field(size, type_, selection)
-                case FragmentSpreadNode(name=name):
+                case graphql.FragmentSpreadNode(name=name):
                     size.spread(self._of_fragment(name.value))
-                case InlineFragmentNode():
+                case graphql.InlineFragmentNode():
                     size.spread(self._size(self._condition(selection) or type_, selection.selection_set))
         return size
 
@@ -298,15 +279,17 @@ class _Walk:
             found = self._sizes[name] = self._size(self._condition(fragment), fragment.selection_set)
         return found
 
-    def _condition(self, node: Any) -> GraphQLNamedType | None:
+    def _condition(self, node: Any) -> graphql.GraphQLNamedType | None:
         condition = node.type_condition
         return None if condition is None else self._schema.get_type(condition.name.value)
 
-    def _add_field(self, size: _Size, type_: GraphQLNamedType | None, node: FieldNode) -> None:
+    def _add_field(
+        self, size: _Size, type_: graphql.GraphQLNamedType | None, node: graphql.FieldNode
+    ) -> None:
         name = node.name.value
-        definition = self._schema.get_field(type_, name) if is_composite_type(type_) else None
+        definition = self._schema.get_field(type_, name) if graphql.is_composite_type(type_) else None
         kind = None if definition is None else kind_of(strawberry_field(definition))
-        of = None if definition is None else get_named_type(definition.type)
+        of = None if definition is None else graphql.get_named_type(definition.type)
         is_introspection = any(each is not None and each.name.startswith("__") for each in (type_, of))
         times = self._introspected.get(name, 1.0) if is_introspection else 0.0
         selected = node.selection_set

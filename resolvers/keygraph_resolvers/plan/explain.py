@@ -10,16 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphql import (
-    GraphQLEnumType,
-    GraphQLInputObjectType,
-    GraphQLList,
-    GraphQLNonNull,
-    GraphQLScalarType,
-    GraphQLSchema,
-    OperationDefinitionNode,
-    type_from_ast,
-)
+import graphql
 
 from keygraph.errors import KeygraphError
 from keygraph.lists.describe import DescribedRequest, key_request
@@ -27,20 +18,7 @@ from keygraph.lists.projection import attributes_of
 from keygraph.model.permissions import KnownRecord
 from keygraph.model.records import RecordType
 from keygraph.writing.sending.describe import DescribedWrite
-from keygraph_resolvers.engine.worst import (
-    KEY_OF,
-    Bounded,
-    Described,
-    KeyLookups,
-    NodeEnd,
-    QueryRequests,
-    StepKind,
-    StepStart,
-    Times,
-    Transactions,
-    Unstarted,
-    Wait,
-)
+from keygraph_resolvers.engine import worst
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.explained import (
@@ -97,7 +75,7 @@ class _Explain:
     """They replace variables without a value."""
     _left: int = MOST_STEPS
 
-    def nodes_of(self, step: Bounded, where: Where) -> list[Explained]:
+    def nodes_of(self, step: worst.Bounded, where: Where) -> list[Explained]:
         """Returns the nodes of a step, with those of all steps that it starts. `where` is the place that starts it."""
         if self._left < 0:
             return []
@@ -137,10 +115,10 @@ class _StepTree:
     """The nodes of one step at one place, with those of what it starts."""
 
     _driver: _Explain
-    _step: Bounded
+    _step: worst.Bounded
     _where: Where
     _nodes: list[Explained] = field(default_factory=list)
-    _made: dict[Described, Explained] = field(default_factory=dict)
+    _made: dict[worst.Described, Explained] = field(default_factory=dict)
     _own: Explained | None = None
     """The step's own node."""
     _current: Explained | None = None
@@ -152,26 +130,26 @@ class _StepTree:
         is_closed = False
         for each in self._step.worst(self._driver.run):
             match each:
-                case Described():
+                case worst.Described():
                     is_closed = not self._open(each)
                     if is_closed and each.step() is self._step:
                         break
-                case NodeEnd():
+                case worst.NodeEnd():
                     self._current, is_closed = self._own, False
-                case Wait():
+                case worst.Wait():
                     self._where = replace(self._where, round_trip=self._where.round_trip + each.usual)
-                case Times():
+                case worst.Times():
                     self._where = replace(self._where, is_many=self._where.is_many or each.number > 1)
-                case Unstarted():
+                case worst.Unstarted():
                     for start in each.starts:
                         self._start(start, self._driver.problem(each.arguments))
-                case Transactions():
+                case worst.Transactions():
                     is_closed = not self._write(each)
-                case StepStart() if not is_closed:
+                case worst.StepStart() if not is_closed:
                     self._start(each)
-                case KeyLookups(is_usual=True) if not is_closed:
+                case worst.KeyLookups(is_usual=True) if not is_closed:
                     self._look_up(each)
-                case QueryRequests() if each.requests and not is_closed:
+                case worst.QueryRequests() if each.requests and not is_closed:
                     self._query(each)
         for places, request, trip in self._combined:
             self._combine([self._where.place + each for each in places], request, trip)
@@ -179,7 +157,7 @@ class _StepTree:
 
     # --- Nodes --------------------------------------------------------------------------------------------
 
-    def _open(self, described: Described) -> bool:
+    def _open(self, described: worst.Described) -> bool:
         """Continues with a node, which is made unless it is there. Returns whether the viewer sees anything of it."""
         step, path = described.step(), described.path
         is_own = step is self._step
@@ -189,7 +167,7 @@ class _StepTree:
                 return False
             key = described.key or self._where.key
             if path is not None:
-                key = f"{KEY_OF}{path.owner.name}" if path.owner else ""
+                key = f"{worst.KEY_OF}{path.owner.name}" if path.owner else ""
             where = replace(
                 self._where,
                 place=self._where.place + ("" if is_own or step is None else step.suffix),
@@ -206,7 +184,7 @@ class _StepTree:
         self._current, self._own = node, node if is_own else self._own
         return node.problem is None and node.access != NOTHING
 
-    def _describe(self, described: Described, node: Explained) -> None:
+    def _describe(self, described: worst.Described, node: Explained) -> None:
         """Sets what is known of a node without its requests. Raises what its arguments are refused for."""
         run, where, path = self._driver.run, node.where, described.path
         node.problem, node.types = where.problem, tuple(each.name for each in described.records)
@@ -229,7 +207,7 @@ class _StepTree:
         if described.has_rules:
             node.access = self._driver.access(described.records[0], where.identity)
 
-    def _start(self, start: StepStart, problem: str | None = None) -> None:
+    def _start(self, start: worst.StepStart, problem: str | None = None) -> None:
         identity = self._where.identity
         if start.key:
             known = {*start.identities(self._driver.run)} if start.identities is not None else {None}
@@ -247,7 +225,7 @@ class _StepTree:
 
     # --- Requests -----------------------------------------------------------------------------------------
 
-    def _look_up(self, lookups: KeyLookups) -> None:
+    def _look_up(self, lookups: worst.KeyLookups) -> None:
         node = self._current
         if node is None or node.source is None:
             return
@@ -264,7 +242,7 @@ class _StepTree:
             request = key_request(self._driver.run.graph, record, identity, projection, is_many=is_many)
             node.send(replace(request, keys=f"{request.keys}{count}"), trip)
 
-    def _query(self, query: QueryRequests) -> None:
+    def _query(self, query: worst.QueryRequests) -> None:
         """Adds what is sent for the current node, or for several."""
         node, trip = self._current, self._where.round_trip + query.begins
         if query.combined is not None:
@@ -295,7 +273,7 @@ class _StepTree:
         for part in parts[1:]:
             part.sent = {}
 
-    def _write(self, transactions: Transactions) -> bool:
+    def _write(self, transactions: worst.Transactions) -> bool:
         """Adds the transactions of a mutation. Returns whether all of them can be sent."""
         where, group = self._where, 0
         first = last = where.round_trip
@@ -314,7 +292,7 @@ class _StepTree:
 
     def _write_one(self, names: tuple[str, ...], write: DescribedWrite, trip: int) -> int:
         """Adds one transaction with its reads. Returns its round trip."""
-        locks, parts = write.delete_locks, list[tuple[StepKind, Sequence[DescribedRequest], int]]()
+        locks, parts = write.delete_locks, list[tuple[worst.StepKind, Sequence[DescribedRequest], int]]()
         parts += [("read first", [write.read], 1)] if write.read else []
         parts += [("read first", write.read_later, 1)] if write.read_later else []
         # They are set one after the other.
@@ -335,13 +313,13 @@ _CANDIDATES = ("2024-01-01T00:00:00Z", "2024-01-01", "AA==", "1", 1, True)
 
 
 def stand_ins(
-    schema: GraphQLSchema, operation: OperationDefinitionNode, given: Mapping[str, Any]
+    schema: graphql.GraphQLSchema, operation: graphql.OperationDefinitionNode, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns a value for each required variable without one. A text is the variable's own name, such as `$user`."""
     found = {}
     for each in operation.variable_definitions or ():
-        name, type_ = each.variable.name.value, type_from_ast(schema, each.type)
-        is_needed = isinstance(type_, GraphQLNonNull) and each.default_value is None
+        name, type_ = each.variable.name.value, graphql.type_from_ast(schema, each.type)
+        is_needed = isinstance(type_, graphql.GraphQLNonNull) and each.default_value is None
         if is_needed and given.get(name) is None:
             found[name] = _value(type_, f"${name}")
     return found
@@ -349,21 +327,21 @@ def stand_ins(
 
 def _value(type_: Any, name: str) -> Any:
     match type_:
-        case GraphQLNonNull():
+        case graphql.GraphQLNonNull():
             return _value(type_.of_type, name)
-        case GraphQLList():
+        case graphql.GraphQLList():
             return [_value(type_.of_type, name)]
-        case GraphQLEnumType():
+        case graphql.GraphQLEnumType():
             return next(iter(type_.values))
-        case GraphQLInputObjectType():
+        case graphql.GraphQLInputObjectType():
             return {
                 field_name: _value(field.type, f"{name}.{field_name}")
                 for field_name, field in type_.fields.items()
-                if isinstance(field.type, GraphQLNonNull)
+                if isinstance(field.type, graphql.GraphQLNonNull)
             }
-        case GraphQLScalarType(name="Int"):
+        case graphql.GraphQLScalarType(name="Int"):
             return 10
-        case GraphQLScalarType():
+        case graphql.GraphQLScalarType():
             for candidate in (name, *_CANDIDATES):
                 try:
                     type_.parse_value(candidate)

@@ -6,24 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
-from graphql import (
-    ASTValidationRule,
-    DocumentNode,
-    FieldNode,
-    FieldsOnCorrectTypeRule,
-    GraphQLError,
-    GraphQLSchema,
-    KnownOperationTypesRule,
-    Node,
-    NoSchemaIntrospectionCustomRule,
-    OperationDefinitionNode,
-    OperationType,
-    OverlappingFieldsCanBeMergedRule,
-    Visitor,
-    is_interface_type,
-    validate,
-    visit,
-)
+import graphql
 from graphql.validation import ValidationContext
 
 from keygraph.declare.declaration import EVERY_WRITE
@@ -32,7 +15,7 @@ from keygraph_resolvers.errors import bare
 from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
 from keygraph_resolvers.schema.strawberry_internals import VALIDATION_RULES
 
-VisitorT = TypeVar("VisitorT", bound=Visitor)
+VisitorT = TypeVar("VisitorT", bound=graphql.Visitor)
 
 MOST_ERRORS = 10
 """The most errors to report. Each takes up to a millisecond, because it searches for names that may have been meant."""
@@ -50,7 +33,7 @@ COMPARISONS = 10_000
 """The most comparisons of fields with one name, as graphql-core counts them. Each pair is compared."""
 
 
-class _ComparingWithinBudget(OverlappingFieldsCanBeMergedRule):
+class _ComparingWithinBudget(graphql.OverlappingFieldsCanBeMergedRule):
     """Refuses documents that would need too many comparisons of fields."""
 
     def __init__(self, context: ValidationContext) -> None:
@@ -58,35 +41,37 @@ class _ComparingWithinBudget(OverlappingFieldsCanBeMergedRule):
         self.rule_context.remaining_complexity_budget = COMPARISONS
 
 
-class _KindsOfOperations(KnownOperationTypesRule):
+class _KindsOfOperations(graphql.KnownOperationTypesRule):
     """Refuses operations of a kind that the schema lacks, and says what there is instead of subscriptions."""
 
-    def enter_operation_definition(self, node: OperationDefinitionNode, *args: Any) -> None:
+    def enter_operation_definition(self, node: graphql.OperationDefinitionNode, *args: Any) -> None:
         is_known = self.context.schema.get_root_type(node.operation) is not None
-        if node.operation is OperationType.SUBSCRIPTION and not is_known:
-            self.report_error(GraphQLError(NO_SUBSCRIPTIONS, node))
+        if node.operation is graphql.OperationType.SUBSCRIPTION and not is_known:
+            self.report_error(graphql.GraphQLError(NO_SUBSCRIPTIONS, node))
         else:
             super().enter_operation_definition(node, *args)
 
 
-class _KnownFields(FieldsOnCorrectTypeRule):
+class _KnownFields(graphql.FieldsOnCorrectTypeRule):
     """Refuses fields that the schema lacks, and says how the model can offer a mutation of its types."""
 
-    def enter_field(self, node: FieldNode, *args: Any) -> None:
+    def enter_field(self, node: graphql.FieldNode, *args: Any) -> None:
         schema, type_ = self.context.schema, self.context.get_parent_type()
         if type_ is not None and type_ is schema.mutation_type and not self.context.hide_suggestions:
             omitted = None if self.context.get_field_def() else _omitted(schema, node.name.value)
             if omitted is not None:
-                self.report_error(GraphQLError(omitted, node))
+                self.report_error(graphql.GraphQLError(omitted, node))
                 return
         super().enter_field(node, *args)
 
 
-def _omitted(schema: GraphQLSchema, mutation: str) -> str | None:
+def _omitted(schema: graphql.GraphQLSchema, mutation: str) -> str | None:
     """What to use instead of a mutation of one of the types, and how the model can offer it; None for another name."""
     for action in EVERY_WRITE:
         of, node = mutation.removeprefix(action), schema.get_type("Node")
-        for type_ in schema.get_possible_types(node) if of != mutation and is_interface_type(node) else ():
+        for type_ in (
+            schema.get_possible_types(node) if of != mutation and graphql.is_interface_type(node) else ()
+        ):
             several = of == pascal(plural(snake(type_.name)))
             if several or of == type_.name:
                 added = f'"{action}", "bulk"' if several else f'"{action}"'
@@ -102,47 +87,49 @@ def _omitted(schema: GraphQLSchema, mutation: str) -> str | None:
     return None
 
 
-_INSTEAD: dict[type[ASTValidationRule], type[ASTValidationRule]] = {
-    OverlappingFieldsCanBeMergedRule: _ComparingWithinBudget,
-    KnownOperationTypesRule: _KindsOfOperations,
-    FieldsOnCorrectTypeRule: _KnownFields,
+_INSTEAD: dict[type[graphql.ASTValidationRule], type[graphql.ASTValidationRule]] = {
+    graphql.OverlappingFieldsCanBeMergedRule: _ComparingWithinBudget,
+    graphql.KnownOperationTypesRule: _KindsOfOperations,
+    graphql.FieldsOnCorrectTypeRule: _KnownFields,
 }
 _RULES = tuple(_INSTEAD.get(rule, rule) for rule in VALIDATION_RULES)
 
 
-def visit_once(node: Node, visitor: VisitorT) -> VisitorT:
+def visit_once(node: graphql.Node, visitor: VisitorT) -> VisitorT:
     """Visits a node and all below it. Returns the visitor, which references itself no more."""
-    visit(node, visitor)
+    graphql.visit(node, visitor)
     visitor.enter_leave_map.clear()
     return visitor
 
 
 def errors_of_rules(
-    schema: GraphQLSchema,
-    document: DocumentNode,
-    rules: Iterable[type[ASTValidationRule]],
+    schema: graphql.GraphQLSchema,
+    document: graphql.DocumentNode,
+    rules: Iterable[type[graphql.ASTValidationRule]],
     most: int | None = None,
     *,
     suggestions: bool = True,
-) -> list[GraphQLError]:
+) -> list[graphql.GraphQLError]:
     """Returns the errors that these rules find in a document, at most `most` and one that says that there are more.
 
     What the rules keep is taken from them: only the garbage collector frees graphql-core's visitors.
     """
-    made: list[ASTValidationRule] = []
+    made: list[graphql.ASTValidationRule] = []
 
-    def making(rule: type[ASTValidationRule]) -> Callable[[ValidationContext], ASTValidationRule]:
-        def make(context: ValidationContext) -> ASTValidationRule:
+    def making(
+        rule: type[graphql.ASTValidationRule],
+    ) -> Callable[[ValidationContext], graphql.ASTValidationRule]:
+        def make(context: ValidationContext) -> graphql.ASTValidationRule:
             made.append(rule(context))
             return made[-1]
 
         return make
 
     try:
-        errors = validate(
+        errors = graphql.validate(
             schema,
             document,
-            cast("list[type[ASTValidationRule]]", [*map(making, rules)]),
+            cast("list[type[graphql.ASTValidationRule]]", [*map(making, rules)]),
             max_errors=most,
             hide_suggestions=not suggestions,
         )
@@ -153,7 +140,7 @@ def errors_of_rules(
     return [*map(bare if suggestions else unnamed, errors)]
 
 
-def unnamed(error: GraphQLError) -> GraphQLError:
+def unnamed(error: graphql.GraphQLError) -> graphql.GraphQLError:
     """Returns an error without suggestions, and without the names of required arguments and input fields, for which nobody
     has asked."""
     for named, instead in _UNNAMED:
@@ -162,13 +149,13 @@ def unnamed(error: GraphQLError) -> GraphQLError:
 
 
 def validation_errors(
-    schema: GraphQLSchema, document: DocumentNode, *, introspection: bool, suggestions: bool
-) -> list[GraphQLError]:
+    schema: graphql.GraphQLSchema, document: graphql.DocumentNode, *, introspection: bool, suggestions: bool
+) -> list[graphql.GraphQLError]:
     """Returns the errors of a document, up to a limit; empty if it is valid.
 
     `introspection` is whether it may ask for `__schema` and `__type`, `suggestions` whether errors suggest names.
     """
-    rules = _RULES if introspection else (*_RULES, NoSchemaIntrospectionCustomRule)
+    rules = _RULES if introspection else (*_RULES, graphql.NoSchemaIntrospectionCustomRule)
     errors = errors_of_rules(schema, document, rules, MOST_ERRORS, suggestions=suggestions)
     if errors and errors[-1].message == "Validation aborted.":
         message = (

@@ -10,23 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from graphql import (
-    ArgumentNode,
-    FragmentDefinitionNode,
-    GraphQLEnumType,
-    GraphQLError,
-    GraphQLInputObjectType,
-    GraphQLList,
-    GraphQLNonNull,
-    GraphQLScalarType,
-    GraphQLSchema,
-    ListValueNode,
-    Node,
-    ObjectFieldNode,
-    OperationDefinitionNode,
-    Undefined,
-    Visitor,
-)
+import graphql
 from graphql.execution.get_variable_signature import GraphQLVariableSignature, get_variable_signature
 from graphql.execution.values import VariableValues, VariableValueSource, get_variable_values
 from graphql.utilities.coerce_input_value import coerce_default_value
@@ -67,10 +51,10 @@ def read_variables(variables: Sequence[Variable], given: Mapping[str, Any]) -> V
     read: dict[str, Any] = {}
     for signature, read_one, is_nullable, default in variables:
         name = signature.name
-        value = given.get(name, Undefined)
+        value = given.get(name, graphql.Undefined)
         sources[name] = VariableValueSource(signature, value)
-        if value is Undefined:
-            if default is not Undefined:
+        if value is graphql.Undefined:
+            if default is not graphql.Undefined:
                 read[name] = default
             elif not is_nullable:
                 return None
@@ -88,7 +72,9 @@ def read_variables(variables: Sequence[Variable], given: Mapping[str, Any]) -> V
 
 
 def place_of_value(
-    message: str, operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
+    message: str,
+    operation: graphql.OperationDefinitionNode,
+    fragments: Mapping[str, graphql.FragmentDefinitionNode],
 ) -> list[str | int]:
     """Returns the place that an error of graphql-core about a variable's value names, as in errors of writes: from the
     argument in which the variable is used first. Empty if the error names none."""
@@ -107,7 +93,7 @@ _UNFIT = re.compile(
 """The form of graphql-core's messages."""
 
 
-def _first_use(name: str, definitions: Iterable[Node]) -> list[str | int]:
+def _first_use(name: str, definitions: Iterable[graphql.Node]) -> list[str | int]:
     """Returns the place of a variable in the argument that uses it first; the variable's own name if none does."""
     for each in definitions:
         found = visit_once(each, _FirstUse(name)).found
@@ -116,7 +102,7 @@ def _first_use(name: str, definitions: Iterable[Node]) -> list[str | int]:
     return [name]
 
 
-class _FirstUse(Visitor):
+class _FirstUse(graphql.Visitor):
     """Finds the place of the argument that uses a variable first."""
 
     def __init__(self, name: str) -> None:
@@ -128,9 +114,9 @@ class _FirstUse(Visitor):
         if node.name.value != self.name:
             return None
         for number, each in enumerate((*ancestors, parent)):
-            if isinstance(each, ArgumentNode | ObjectFieldNode):
+            if isinstance(each, graphql.ArgumentNode | graphql.ObjectFieldNode):
                 self.found.append(each.name.value)
-            elif isinstance(each, ListValueNode):
+            elif isinstance(each, graphql.ListValueNode):
                 self.found.append(cast(int, path[number + 1]))
         return self.BREAK if self.found else None
 
@@ -138,36 +124,38 @@ class _FirstUse(Visitor):
 class InputReaders:
     """Makes functions that read values of a schema's input types."""
 
-    def __init__(self, schema: GraphQLSchema) -> None:
+    def __init__(self, schema: graphql.GraphQLSchema) -> None:
         self._schema = schema
-        self._readers: dict[GraphQLInputObjectType, _Reader | None] = {}
+        self._readers: dict[graphql.GraphQLInputObjectType, _Reader | None] = {}
         """None while one is made, and for a type that contains itself, whose values have unknown depth."""
 
-    def variables(self, operation: OperationDefinitionNode) -> list[Variable] | None:
+    def variables(self, operation: graphql.OperationDefinitionNode) -> list[Variable] | None:
         """The variables of an operation; None if graphql-core has to read them."""
         found: list[Variable] = []
         for node in operation.variable_definitions or ():
             signature = get_variable_signature(self._schema, node)
-            read = None if isinstance(signature, GraphQLError) else self._of(signature.type)
-            if isinstance(signature, GraphQLError) or read is None:
+            read = None if isinstance(signature, graphql.GraphQLError) else self._of(signature.type)
+            if isinstance(signature, graphql.GraphQLError) or read is None:
                 return None
             by_core = get_variable_values(self._schema, [node], {}) if node.default_value else None
-            default = by_core.coerced[signature.name] if isinstance(by_core, VariableValues) else Undefined
-            if node.default_value and default is Undefined:
+            default = (
+                by_core.coerced[signature.name] if isinstance(by_core, VariableValues) else graphql.Undefined
+            )
+            if node.default_value and default is graphql.Undefined:
                 return None
             found.append(Variable(signature, *read, default))
         return found
 
     def _of(self, type_: Any) -> tuple[_Reader, bool] | None:
         """Returns a function that reads values of a type, and whether it may be null; None if graphql-core has to."""
-        is_nullable = not isinstance(type_, GraphQLNonNull)
+        is_nullable = not isinstance(type_, graphql.GraphQLNonNull)
         inner = type_ if is_nullable else type_.of_type
         match inner:
-            case GraphQLScalarType() | GraphQLEnumType():
+            case graphql.GraphQLScalarType() | graphql.GraphQLEnumType():
                 read: _Reader | None = inner.coerce_input_value
-            case GraphQLList():
+            case graphql.GraphQLList():
                 read = self._of_list(inner.of_type)
-            case GraphQLInputObjectType():
+            case graphql.GraphQLInputObjectType():
                 if inner not in self._readers:
                     self._readers[inner] = None
                     self._readers[inner] = self._of_object(inner)
@@ -189,7 +177,7 @@ class InputReaders:
 
         return read_list
 
-    def _of_object(self, type_: GraphQLInputObjectType) -> _Reader | None:
+    def _of_object(self, type_: graphql.GraphQLInputObjectType) -> _Reader | None:
         members: list[_Member] = []
         for name, field in type_.fields.items():
             found = self._of(field.type)
@@ -204,10 +192,10 @@ class InputReaders:
             read: dict[str, Any] = {}
             missing = 0
             for name, read_member, is_nullable, default in members:
-                given = value.get(name, Undefined)
-                if given is Undefined:
+                given = value.get(name, graphql.Undefined)
+                if given is graphql.Undefined:
                     missing += 1
-                    if default is not Undefined:
+                    if default is not graphql.Undefined:
                         read[name] = default
                     elif not is_nullable:
                         raise _Unfit

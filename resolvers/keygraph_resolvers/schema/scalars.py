@@ -11,18 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, cast
 
-from graphql import (
-    FloatValueNode,
-    GraphQLError,
-    GraphQLScalarType,
-    IntValueNode,
-    ListValueNode,
-    ObjectValueNode,
-    StringValueNode,
-    ValueNode,
-    specified_scalar_types,
-    value_from_ast_untyped,
-)
+import graphql
 from strawberry.scalars import JSON
 from strawberry.types.scalar import ScalarDefinition
 
@@ -65,26 +54,26 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _read_literal(node: ValueNode) -> object:
+def _read_literal(node: graphql.ValueNode) -> object:
     match node:
-        case IntValueNode(value=text):
+        case graphql.IntValueNode(value=text):
             return int(text)
-        case FloatValueNode(value=text):
+        case graphql.FloatValueNode(value=text):
             return Decimal(text)
-        case StringValueNode(value=text):
+        case graphql.StringValueNode(value=text):
             return text
-    raise GraphQLError("expected a string or a number")
+    raise graphql.GraphQLError("expected a string or a number")
 
 
-def _json_of_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
+def _json_of_literal(node: graphql.ValueNode, variables: dict[str, Any] | None = None) -> Any:
     match node:
-        case FloatValueNode(value=text):
+        case graphql.FloatValueNode(value=text):
             return ExactFloat(text)
-        case ListValueNode(values=nodes):
+        case graphql.ListValueNode(values=nodes):
             return [_json_of_literal(each, variables) for each in nodes]
-        case ObjectValueNode(fields=fields):
+        case graphql.ObjectValueNode(fields=fields):
             return {each.name.value: _json_of_literal(each.value, variables) for each in fields}
-    return value_from_ast_untyped(node, variables)
+    return graphql.value_from_ast_untyped(node, variables)
 
 
 def _scalar(
@@ -102,13 +91,13 @@ def _scalar(
 
     def parse(value: object) -> Any:
         try:
-            return read(_read_literal(value) if isinstance(value, ValueNode) else value)
+            return read(_read_literal(value) if isinstance(value, graphql.ValueNode) else value)
         except (ValueError, TypeError, ArithmeticError) as error:
-            node = value if isinstance(value, ValueNode) else None
+            node = value if isinstance(value, graphql.ValueNode) else None
             why = f", and this is {error}" if explains and isinstance(error, ValueError) else ""
-            raise GraphQLError(f"{name}: expected {expected}{why}", node) from None
+            raise graphql.GraphQLError(f"{name}: expected {expected}{why}", node) from None
 
-    def parse_literal(node: ValueNode, variables: object = None) -> Any:
+    def parse_literal(node: graphql.ValueNode, variables: object = None) -> Any:
         return parse(node)
 
     return _definition(name, description, serialize, parse, parse_literal, url)
@@ -122,7 +111,7 @@ def _definition(
     parse_literal: Callable[..., Any],
     url: str,
 ) -> ScalarDefinition:
-    implementation = GraphQLScalarType(
+    implementation = graphql.GraphQLScalarType(
         name,
         serialize=serialize,
         parse_value=parse,
@@ -198,7 +187,7 @@ def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
         if type_.kind == "enum":
             return cast(Any, type_.python)[value]
         scalar = SCALARS[type_.kind]
-        made: Any = SCALAR_MAP.get(scalar.python) or specified_scalar_types[scalar.name]
+        made: Any = SCALAR_MAP.get(scalar.python) or graphql.specified_scalar_types[scalar.name]
         return made.parse_value(value)
-    except (GraphQLError, KeyError, TypeError):  # what is not hashable has no name
+    except (graphql.GraphQLError, KeyError, TypeError):  # what is not hashable has no name
         raise BadUserInput(f"{where}: expected a value of type {type_.name}") from None

@@ -9,18 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from graphql import (
-    GraphQLInputObjectType,
-    GraphQLObjectType,
-    GraphQLSchema,
-    build_client_schema,
-    get_named_type,
-    introspection_from_schema,
-    is_enum_type,
-    is_input_object_type,
-    is_object_type,
-    is_required_input_field,
-)
+import graphql
 
 from keygraph.access.language import Action
 from keygraph.declare.declaration import WriteName
@@ -52,12 +41,12 @@ hidden."""
 class VisibleSchemas:
     """Caches the schemas that viewers are shown."""
 
-    def __init__(self, core: GraphQLSchema, graph: Graph) -> None:
+    def __init__(self, core: graphql.GraphQLSchema, graph: Graph) -> None:
         self._core = core
         self._graph = graph
-        self._kept: dict[Hidden, GraphQLSchema] = {}
+        self._kept: dict[Hidden, graphql.GraphQLSchema] = {}
 
-    def of(self, access: Permissions) -> tuple[Hidden, GraphQLSchema]:
+    def of(self, access: Permissions) -> tuple[Hidden, graphql.GraphQLSchema]:
         """Returns what is hidden from one viewer, and the schema that they are shown."""
         hidden = Hidden(_hidden(self._core, self._graph, access))
         made = self._kept.pop(hidden, None)
@@ -69,39 +58,43 @@ class VisibleSchemas:
         return hidden, made
 
 
-def _hidden(core: GraphQLSchema, graph: Graph, access: Permissions) -> Iterator[tuple[str, str]]:
+def _hidden(core: graphql.GraphQLSchema, graph: Graph, access: Permissions) -> Iterator[tuple[str, str]]:
     """Yields what is hidden from one viewer."""
     for type_ in core.type_map.values():
         record = graph.types.get(type_.name)
         if record is not None and _is_never(access, record):
             yield type_.name, ""
-        elif is_object_type(type_) or is_input_object_type(type_):
+        elif graphql.is_object_type(type_) or graphql.is_input_object_type(type_):
             yield from _hidden_fields(type_, record, access)
 
 
 def _hidden_fields(
-    type_: GraphQLObjectType | GraphQLInputObjectType, record: RecordType | None, access: Permissions
+    type_: graphql.GraphQLObjectType | graphql.GraphQLInputObjectType,
+    record: RecordType | None,
+    access: Permissions,
 ) -> Iterator[tuple[str, str]]:
     of_fields = {name: kind_of(strawberry_field(each)) for name, each in type_.fields.items()}
     # An edge has the fields of its item.
     edges = [kind.path.record for kind in of_fields.values() if isinstance(kind, kinds.FarNode)]
     for name, kind in of_fields.items():
         if isinstance(kind, kinds.Aggregate):
-            yield from _hidden_values(get_named_type(type_.fields[name].type), kind, access)
+            yield from _hidden_values(graphql.get_named_type(type_.fields[name].type), kind, access)
         if kind is not None and _is_hidden(kind, record or next(iter(edges), None), access):
             yield type_.name, name
-            if isinstance(type_, GraphQLInputObjectType) and is_required_input_field(type_.fields[name]):
+            if isinstance(type_, graphql.GraphQLInputObjectType) and graphql.is_required_input_field(
+                type_.fields[name]
+            ):
                 yield type_.name, ""
 
 
 def _hidden_values(
-    type_: GraphQLObjectType, kind: kinds.Aggregate, access: Permissions
+    type_: graphql.GraphQLObjectType, kind: kinds.Aggregate, access: Permissions
 ) -> Iterator[tuple[str, str]]:
     """Yields the values of the enums of an aggregate's arguments that stand for fields that the viewer may never read."""
     never = {name for name, of in kind.fields.items() if _is_never(access, kind.record, "read", of.source)}
     for argument in (each for field in type_.fields.values() for each in field.args.values()):
-        enum = get_named_type(argument.type)
-        if is_enum_type(enum):
+        enum = graphql.get_named_type(argument.type)
+        if graphql.is_enum_type(enum):
             yield from ((enum.name, name) for name in enum.values if name in never)
 
 
@@ -164,9 +157,9 @@ def _is_never_written(access: Permissions, record: RecordType, action: WriteName
     return all(_is_never(access, record, each) for each in _NEEDED[action])
 
 
-def without(core: GraphQLSchema, hidden: Hidden) -> GraphQLSchema:
+def without(core: graphql.GraphQLSchema, hidden: Hidden) -> graphql.GraphQLSchema:
     """Returns a schema for introspection without what is hidden, and without what nothing else refers to."""
-    described: dict[str, Any] = cast(Any, introspection_from_schema(core))["__schema"]
+    described: dict[str, Any] = cast(Any, graphql.introspection_from_schema(core))["__schema"]
     types = {each["name"]: each for each in described["types"] if (each["name"], "") not in hidden}
     for name, type_ in types.items():
         for members in ("fields", "inputFields", "enumValues"):
@@ -186,7 +179,7 @@ def without(core: GraphQLSchema, hidden: Hidden) -> GraphQLSchema:
         if described[kind] and described[kind]["name"] not in types:
             described[kind] = None
     described["types"] = [each for name, each in types.items() if name in reached or name.startswith("__")]
-    return build_client_schema(cast(Any, {"__schema": described}))
+    return graphql.build_client_schema(cast(Any, {"__schema": described}))
 
 
 def _keep(type_: dict[str, Any], kept: set[str]) -> bool:

@@ -7,20 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphql import (
-    ArgumentNode,
-    DocumentNode,
-    ExecutableDefinitionNode,
-    FragmentDefinitionNode,
-    GraphQLError,
-    OperationDefinitionNode,
-    VariableNode,
-    Visitor,
-    parse,
-    print_ast,
-    separate_operations,
-    visit,
-)
+import graphql
 
 from keygraph import BadUserInput
 from keygraph_resolvers import Service
@@ -53,7 +40,9 @@ def found_documents(source: Path) -> list[FoundDocument]:
     files = sorted(file for file in source.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
     if not files:
         raise CommandError(f"{source} has no .graphql file", "Name a folder with operations")
-    named: dict[tuple[type[ExecutableDefinitionNode], str], tuple[Path, ExecutableDefinitionNode]] = {}
+    named: dict[
+        tuple[type[graphql.ExecutableDefinitionNode], str], tuple[Path, graphql.ExecutableDefinitionNode]
+    ] = {}
     for file in files:
         for definition in _definitions(file):
             if definition.name is None:
@@ -63,25 +52,27 @@ def found_documents(source: Path) -> list[FoundDocument]:
                 other, _ = named[type(definition), name]
                 raise CommandError(f"{file} and {other} both define {name}", "Rename one of them")
             named[type(definition), name] = (file, definition)
-    every = DocumentNode(definitions=tuple(definition for _, definition in named.values()))
+    every = graphql.DocumentNode(definitions=tuple(definition for _, definition in named.values()))
     found = []
-    for name, document in separate_operations(every).items():
-        file, operation = named[OperationDefinitionNode, name]
-        fragments = [each for each in document.definitions if isinstance(each, FragmentDefinitionNode)]
+    for name, document in graphql.separate_operations(every).items():
+        file, operation = named[graphql.OperationDefinitionNode, name]
+        fragments = [
+            each for each in document.definitions if isinstance(each, graphql.FragmentDefinitionNode)
+        ]
         needed = sorted(fragments, key=lambda each: each.name.value)
-        body = "\n\n".join(print_ast(each) for each in (operation, *needed))
+        body = "\n\n".join(graphql.print_ast(each) for each in (operation, *needed))
         found.append(FoundDocument(str(file), document_id(body), body))
     return found
 
 
-def _definitions(file: Path) -> Iterator[ExecutableDefinitionNode]:
+def _definitions(file: Path) -> Iterator[graphql.ExecutableDefinitionNode]:
     """The operations and fragments of a file. Type definitions are left out."""
     try:
-        document = parse(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, GraphQLError) as error:
+        document = graphql.parse(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, graphql.GraphQLError) as error:
         raise CommandError(f"{file} is not a GraphQL document: {_one_line(error)}", "Fix it") from None
     for definition in document.definitions:
-        if isinstance(definition, ExecutableDefinitionNode):
+        if isinstance(definition, graphql.ExecutableDefinitionNode):
             yield definition
 
 
@@ -94,14 +85,14 @@ def checked_documents(
     for each in found:
         try:
             trusted.append(_checked(each, service))
-        except (BadUserInput, GraphQLError) as error:
+        except (BadUserInput, graphql.GraphQLError) as error:
             problems.append(f"{each.source}: {_one_line(error)}")
     return sorted(trusted, key=lambda document: document.name), problems
 
 
 def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
-    definitions = parse(found.body).definitions
-    operations = [each for each in definitions if isinstance(each, OperationDefinitionNode)]
+    definitions = graphql.parse(found.body).definitions
+    operations = [each for each in definitions if isinstance(each, graphql.OperationDefinitionNode)]
     if len(operations) != 1:
         raise BadUserInput(f"a document has one operation, this one has {len(operations)}")
     operation = operations[0]
@@ -119,14 +110,14 @@ def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
     return TrustedDocument(found.id, name, operation.operation.value, found.body, bound.as_dict)
 
 
-def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[str, Any]]:
+def _largest(service: Service, operation: graphql.OperationDefinitionNode) -> list[dict[str, Any]]:
     """The values of variables that ask for most: the largest pages, and as many ids as a list may have.
 
     Ids of each type are tried in turn, because the reads depend on the type; a variable that is not the argument `id`
     may be a key instead.
     """
     types = {
-        variable.variable.name.value: print_ast(variable.type).replace("!", "")
+        variable.variable.name.value: graphql.print_ast(variable.type).replace("!", "")
         for variable in operation.variable_definitions or ()
     }
     pages = {name: service.limits.max_page_size for name, type_ in types.items() if type_ == "Int"}
@@ -145,16 +136,16 @@ def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[
     return found
 
 
-def _variables_of(operation: OperationDefinitionNode, name: str) -> set[str]:
+def _variables_of(operation: graphql.OperationDefinitionNode, name: str) -> set[str]:
     """The variables used as an argument of that name."""
     found: set[str] = set()
 
-    class Arguments(Visitor):
-        def enter_argument(self, node: ArgumentNode, *_: object) -> None:
-            if node.name.value == name and isinstance(node.value, VariableNode):
+    class Arguments(graphql.Visitor):
+        def enter_argument(self, node: graphql.ArgumentNode, *_: object) -> None:
+            if node.name.value == name and isinstance(node.value, graphql.VariableNode):
                 found.add(node.value.name.value)
 
-    visit(operation, Arguments())
+    graphql.visit(operation, Arguments())
     return found
 
 
