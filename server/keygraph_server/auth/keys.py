@@ -62,10 +62,6 @@ _LONGEST_MEMBER = 3_000
 """In characters: 16,384 bits of an RSA key, the most that OpenSSL takes."""
 
 
-class KeyUnknownError(Exception):
-    """No key has the id that a token names."""
-
-
 class KeysUnavailableError(Exception):
     """The keys could not be fetched, and no known key has the id that a token names."""
 
@@ -127,7 +123,7 @@ class PublishedKeys:
         self._has_failed = False
 
     async def key(self, key_id: str | None) -> VerifyingKey:
-        """The key with an id. Raises KeyUnknownError or KeysUnavailableError."""
+        """The key with an id. Raises LookupError if there is none, or KeysUnavailableError."""
         found = self._keys.get(key_id)
         now = monotonic()
         is_stale = now - self._fetched > FRESH_SECONDS
@@ -144,7 +140,7 @@ class PublishedKeys:
             if found is None and not done:
                 raise KeysUnavailableError
         if found is None:
-            raise KeysUnavailableError if self._has_failed else KeyUnknownError
+            raise KeysUnavailableError if self._has_failed else LookupError(key_id)
         return found
 
     async def _fetch(self) -> None:
