@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 import zlib
 from base64 import b64decode
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -29,6 +30,8 @@ _SUMMARY, _FILES = "manifest-summary.json", "manifest-files.json"
 _BATCH_LINES, _BATCH_BYTES = 1000, 2**24
 _ROOT = "AWSDynamoDB"
 """The folder that DynamoDB makes in a bucket. Keys of files have it."""
+_NAME = re.compile(r"[A-Za-z0-9._/-]+")
+"""A file of an export. Spark would take other characters for a pattern, or for several files."""
 _MANIFEST_BYTES = 2**16
 """More than a summary, or a line of a list of files, can have."""
 _CLOCK_MINUTES = 10
@@ -159,7 +162,7 @@ def _manifest(path: Path) -> _Export:
         address, table_id = found["tableArn"], found.get("tableId")
         if not isinstance(address, str):
             raise TypeError("no address of a table")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise UnusableExport(f"{path} is no manifest of an export") from None
     if format_ != "DYNAMODB_JSON":
         raise UnusableExport(f"{path.parent} is in the format {format_}; export it as DYNAMODB_JSON")
@@ -170,7 +173,7 @@ def _time(text: str) -> datetime:
     found = datetime.fromisoformat(text)
     if found.tzinfo is None:
         raise ValueError("a time without a time zone")
-    return found
+    return found.astimezone(UTC)
 
 
 def _listed(file: Any) -> ExportFile:
@@ -179,7 +182,7 @@ def _listed(file: Any) -> ExportFile:
     if not (isinstance(key, str) and isinstance(count, int)):
         raise TypeError("no file of an export")
     below = PurePosixPath(key.rpartition(f"{_ROOT}/")[2])
-    if below.is_absolute() or ".." in below.parts or "\0" in key:
+    if below.is_absolute() or ".." in below.parts or not _NAME.fullmatch(str(below)):
         raise ValueError("a file outside the folder of all exports")
     md5 = file.get("md5Checksum")
     return ExportFile(str(below), count, None if md5 is None else b64decode(md5, validate=True))

@@ -130,6 +130,7 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path, engine: str) -> None:
         "\0",
         '{"exportTime": 5}',
         '{"exportTime": "2020-01-01T00:00:00", "tableArn": "a"}',
+        '{"exportTime": "0001-01-01T00:00:00+14:00", "tableArn": "a"}',
     ):
         (full / "manifest-summary.json").write_text(text)
         with pytest.raises(UnusableExport, match=r"manifest-summary\.json is no manifest of an export"):
@@ -273,6 +274,8 @@ async def test_more_items_than_the_manifest_says_are_not_read(store: Store, tmp_
         '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/../../x.gz"}',
         '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/01/../../../x.gz"}',
         '{"itemCount": 1, "dataFileS3Key": "a\\u0000b"}',
+        '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/01,file:/x.gz"}',
+        '{"itemCount": 1, "dataFileS3Key": "AWSDynamoDB/01/*"}',
         " " * 70_000,
     ],
 )
