@@ -547,6 +547,16 @@ class TestTable:
         assert [reading.read(line)["SK"] for line in lines.splitlines()] == keys
         assert [row["SK"] for row in csv.DictReader(io.StringIO(rows, newline=""))] == keys
 
+    def test_a_spreadsheet_computes_nothing_of_a_file(self, page: Page) -> None:
+        texts = ["=1+1", "+x", "-x", "@x", "\t=1", "-5", "1+1"]
+        items = [{"PK": {"S": text}} for text in texts]
+        rows = page.evaluate(
+            "import(new URL('playground/page/export.js', document.baseURI)).then(({ csv }) => "
+            f"csv({json.dumps(items)}, ['PK']))"
+        )
+        saved = [row["PK"] for row in csv.DictReader(io.StringIO(rows, newline=""))]
+        assert saved == [*(f"'{text}" for text in texts[:5]), *texts[5:]]
+
 
 class TestPage:
     def test_a_link_shares_a_tab_and_runs_nothing(self, page: Page, shop: str) -> None:

@@ -5,11 +5,14 @@ export const jsonLines = (items) => items.map((item) => `${JSON.stringify({ Item
 
 const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
+/** The text; a spreadsheet would compute what begins so, unless it is a number, and run what clients have stored. */
+const inert = (text) => (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
+
 /** A line for each item, a column for each attribute. RFC 4180. */
 export const csv = (items, keys) => {
   const names = [...new Set([...keys, ...items.flatMap(Object.keys)])];
   const lines = items.map((item) => names.map((name) => (item[name] ? typedText(item[name]) : '')));
-  return [names, ...lines].map((line) => `${line.map(quoted).join(',')}\r\n`).join('');
+  return [names, ...lines].map((line) => `${line.map(inert).map(quoted).join(',')}\r\n`).join('');
 };
 
 /** Lets the browser save a text as a file. */
