@@ -176,10 +176,6 @@ class KeyReader:
 
     def _found(self, attribute: str, text: str) -> KeyReading:
         lead, text = self._without_lead(text)
-        reading = self._found_behind(attribute, text)
-        return KeyReading((*lead.pattern, *reading.pattern), (*lead.texts, *reading.texts))
-
-    def _found_behind(self, attribute: str, text: str) -> KeyReading:
         pattern, texts = self._read(attribute, text)
         if (attribute, pattern) in self._joined:
             # The last two parts are one value: `us-east-1:7f3a`.
@@ -187,7 +183,9 @@ class KeyReader:
             pattern = (*pattern[:-3], VARYING)
         head = _beginning(pattern)
         rest = text[len("".join(head)) :] if head in self._collapsed.get(attribute, ()) else ""
-        return KeyReading((*head, VARYING), (rest,)) if rest else KeyReading(pattern, texts)
+        if rest:
+            pattern, texts = (*head, VARYING), (rest,)
+        return KeyReading((*lead.pattern, *pattern), (*lead.texts, *texts))
 
     def _joined_ends(self, columns: Mapping[str, Iterable[str]]) -> set[tuple[str, Pattern]]:
         """Returns the patterns whose last two parts are one value, which contains the separator of other keys.

@@ -27,6 +27,7 @@ from keygraph_server.models import configured_model, known_types
 from keygraph_server.options import (
     ExplainOption,
     ModelOption,
+    RateOption,
     ReportOption,
     ResumeOption,
     StateOption,
@@ -89,14 +90,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1,
-            help="With --repair: the most write units per second. Default: no limit.",
-            show_default=False,
-        ),
-    ] = None,
+    rate: RateOption = None,
     explain: ExplainOption = None,
     state: StateOption = None,
     model: ModelOption = None,
