@@ -16,7 +16,7 @@ import orjson
 from bench.compare.load import http_post
 from bench.compare.servers import KEYGRAPH
 from bench.reliability.clients import Client
-from bench.reliability.scenarios import Outcome, Outcomes
+from bench.reliability.scenarios import Outcome, Outcomes, within
 
 NOTICED_SECONDS = 1.0
 _PATHS = (
@@ -159,12 +159,7 @@ async def moved_file(port: int, file: Path) -> Outcomes:
     lost = [each for each in acknowledged if b'"user":{' not in await _answer(client, read, each)]
     client.close()
     return [
-        Outcome(
-            "the SQLite file is moved while 8 clients write: `/readyz` is 503",
-            f"within {NOTICED_SECONDS:.0f} s",
-            f"{noticed:.1f} s",
-            noticed <= NOTICED_SECONDS,
-        ),
+        within("the SQLite file is moved while 8 clients write: `/readyz` is 503", noticed, NOTICED_SECONDS),
         Outcome(
             "writes that are acknowledged while it is away, and acknowledged writes that are lost",
             "none",

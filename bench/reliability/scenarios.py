@@ -136,9 +136,7 @@ async def kills(port: int, pid: int, asked: Sequence[Asked], seconds: float) -> 
                 killed += 1
 
     async def both(until: asyncio.Event) -> Seen:
-        killer = asyncio.create_task(killing(until))
-        seen = await many(port, asked, 16, until)
-        await killer
+        seen, _ = await asyncio.gather(many(port, asked, 16, until), killing(until))
         return seen
 
     seen = await for_seconds(seconds, both)
@@ -176,12 +174,7 @@ async def output(port: int, metrics_port: int, pid: int, asked: Sequence[Asked])
             threads <= MOST_THREADS,
         ),
         Outcome("the metrics beside them", "200", f"{status}", status == 200),
-        Outcome(
-            "its end after SIGTERM",
-            f"within {ENDS_SECONDS:.0f} s",
-            f"{seconds:.1f} s",
-            seconds <= ENDS_SECONDS,
-        ),
+        within("its end after SIGTERM", seconds, ENDS_SECONDS),
     ]
 
 
@@ -258,9 +251,8 @@ def answered(what: str, seen: Seen) -> Outcome:
 
 
 def recovered(what: str, seconds: float) -> Outcome:
-    return Outcome(
-        what,
-        f"right answers within {RECOVERS_SECONDS:.0f} s",
-        f"{seconds:.1f} s",
-        seconds <= RECOVERS_SECONDS,
-    )
+    return within(what, seconds, RECOVERS_SECONDS, "right answers ")
+
+
+def within(what: str, seconds: float, most: float, wanted: str = "") -> Outcome:
+    return Outcome(what, f"{wanted}within {most:.0f} s", f"{seconds:.1f} s", seconds <= most)
