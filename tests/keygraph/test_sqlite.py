@@ -27,7 +27,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.errors import BadUserInput, TableMissing, Unavailable
-from tests.keygraph.shop import SHOP, put, sort_keys
+from tests.keygraph.shop import SHOP, opened, put, sort_keys
 
 
 async def test_a_table_is_described_as_it_was_created(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ async def test_a_table_that_stores_more_is_read(tmp_path: Path) -> None:
 async def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
     table = Table("Scores", partition_key="game", sort_key=("score", "N"))
     scores = [Decimal(text) for text in ("-100", "-9.5", "0", "0.001", "9", "10", "199.99", "1E+20")]
-    async with open_sqlite(tmp_path / "scores.db", table) as store:
-        await store.send(CreateTable())
-        await put(store, *({"game": "g", "score": score} for score in reversed(scores)))
+    async with opened(
+        tmp_path / "scores.db", *({"game": "g", "score": score} for score in reversed(scores)), table=table
+    ) as store:
         page = await store.send(Query("g"))
         assert [item["score"] for item in page.items] == scores
         page = await store.send(Query("g", range=Within(Decimal("-9.5"), Decimal(9)), limit=3))
@@ -153,9 +153,9 @@ async def test_equal_index_keys_are_in_an_order_of_their_own(shop: SQLiteStore) 
 
 async def test_a_table_without_a_sort_key(tmp_path: Path) -> None:
     table = Table("Plain", partition_key="id", indexes=[Index("by-colour", "colour")])
-    async with open_sqlite(tmp_path / "plain.db", table) as store:
-        await store.send(CreateTable())
-        await put(store, *({"id": id_, "colour": "red"} for id_ in ("c", "a", "b")))
+    async with opened(
+        tmp_path / "plain.db", *({"id": id_, "colour": "red"} for id_ in ("c", "a", "b")), table=table
+    ) as store:
         assert (await store.send(Query("a"))).items == [{"id": "a", "colour": "red"}]
         assert (await store.send(Query("a", start=("a",)))).items == []
         page = await store.send(Query("red", index="by-colour", limit=2))

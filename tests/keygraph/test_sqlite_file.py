@@ -34,7 +34,7 @@ from keygraph.dynamo.table import Index, Table
 from keygraph.engines.sqlite import engine
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.errors import Unavailable
-from tests.keygraph.shop import SHOP, put
+from tests.keygraph.shop import SHOP, opened, put
 
 
 @pytest.fixture(autouse=True)
@@ -111,8 +111,7 @@ async def test_a_cancelled_request_harms_no_other(shop: SQLiteStore) -> None:
 
 
 async def test_a_closed_store_lets_everything_go(tmp_path: Path) -> None:
-    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
-        await store.send(CreateTable())
+    async with opened(tmp_path / "shop.db") as store:
         await asyncio.gather(*(store.send(Scan()) for _ in range(8)))
     assert _names(tmp_path) == ["shop.db"]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sqlite-")]
@@ -122,8 +121,7 @@ async def test_a_closed_store_lets_everything_go(tmp_path: Path) -> None:
 
 
 async def test_what_was_asked_before_closing_is_answered(tmp_path: Path) -> None:
-    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
-        await store.send(CreateTable())
+    async with opened(tmp_path / "shop.db") as store:
         writing = asyncio.create_task(put(store, {"PK": "p", "SK": "s"}))
         await asyncio.sleep(0)
     assert (await writing).cost.write_units == 2
@@ -198,8 +196,7 @@ async def test_folders_are_made(tmp_path: Path) -> None:
 
 async def test_a_file_locked_by_another_process_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    async with open_sqlite(path, SHOP, locked_seconds=0.2) as store:
-        await store.send(CreateTable())
+    async with opened(path, locked_seconds=0.2) as store:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="another process has locked it"):
@@ -214,8 +211,7 @@ async def test_a_file_locked_by_another_process_is_waited_for(tmp_path: Path) ->
 
 
 async def test_a_full_disk_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with open_sqlite(tmp_path / "shop.db", SHOP) as shop:
-        await shop.send(CreateTable())
+    async with opened(tmp_path / "shop.db") as shop:
         with shop._writing.connection() as writer:
             [[pages]] = writer.execute("PRAGMA page_count")
             writer.execute(f"PRAGMA max_page_count = {pages}")
@@ -251,8 +247,7 @@ async def test_a_file_that_somebody_else_writes_into_is_noticed(
     tmp_path: Path, is_checkpointed: bool
 ) -> None:
     path = tmp_path / "shop.db"
-    async with open_sqlite(path, SHOP) as store:
-        await store.send(CreateTable())
+    async with opened(path) as store:
         for n in range(9):
             await put(store, {"PK": "p", "SK": f"{n}", "text": "x" * 9_000})
             # What SQLite does, in any process, is not mistaken for it.
@@ -349,8 +344,7 @@ async def test_a_file_that_is_moved_or_deleted_is_noticed(
     left: str | None,
 ) -> None:
     path = tmp_path / "data" / "shop.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
+    async with opened(path) as shop:
         acknowledged = [{"PK": "p", "SK": f"{number}"} for number in range(9)]
         for item in acknowledged:
             await put(shop, item)
@@ -375,8 +369,7 @@ async def test_a_log_that_was_cut_takes_nothing_else_along(
     """SQLite writes on behind the end of a log that was emptied, and would copy the hole over what is in the file."""
     path = tmp_path / "shop.db"
     older = [{"PK": "p", "SK": f"{number:02}"} for number in range(50)]
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
+    async with opened(path) as shop:
         for item in older:
             await put(shop, item)
     async with open_sqlite(path, SHOP) as shop:
@@ -404,9 +397,7 @@ async def test_a_log_that_was_cut_takes_nothing_else_along(
 
 async def test_a_file_that_comes_back_is_used_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, away = tmp_path / "shop.db", tmp_path / "away.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "before"})
+    async with opened(path, {"PK": "p", "SK": "before"}) as shop:
         path.rename(away)
         await _refused(shop)
         # Whoever puts another file there does not find this one's writes in its log.
@@ -425,9 +416,7 @@ async def test_a_file_that_came_back_after_another_one_was_there_is_not_used(
 ) -> None:
     """Another process may have used that one with the same database, and neither has the other's writes."""
     path = tmp_path / "shop.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "before"})
+    async with opened(path, {"PK": "p", "SK": "before"}) as shop:
         log, away = path.with_name(f"shop.db{ending}"), tmp_path / "away"
         log.rename(away)
         log.touch()
@@ -444,9 +433,7 @@ async def test_nobody_makes_a_log_beside_a_file_that_another_process_uses(
 ) -> None:
     """Two processes with two logs lose each other's writes."""
     path = tmp_path / "shop.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "before"})
+    async with opened(path, {"PK": "p", "SK": "before"}) as shop:
         path.with_name(f"shop.db{ending}").rename(tmp_path / "away")
         names = _names(tmp_path)
         code = textwrap.dedent(f"""
@@ -510,9 +497,7 @@ async def test_a_file_that_is_replaced_right_before_a_stop_gets_no_log(
     """The next start read a backup with the log of the old file, which lacked the last writes."""
     monkeypatch.setattr(engine, "_WATCHED_SECONDS", 1000)
     path, away = tmp_path / "shop.db", tmp_path / "away.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "old"})
+    async with opened(path, {"PK": "p", "SK": "old"}) as shop:
         with (
             closing(sqlite3.connect(path)) as source,
             closing(sqlite3.connect(tmp_path / "other.db")) as made,
@@ -534,9 +519,7 @@ async def test_a_log_that_somebody_reads_is_left_later(
     """It was given up after one try, and the next start read the new file with it."""
     monkeypatch.setattr(engine, "_WATCHED_SECONDS", 1000)
     path, away = tmp_path / "shop.db", tmp_path / "away.db"
-    async with open_sqlite(path, SHOP, locked_seconds=0.01) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "old"})
+    async with opened(path, {"PK": "p", "SK": "old"}, locked_seconds=0.01) as shop:
         reader = sqlite3.connect(path, isolation_level=None)
         reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM sqlite_schema").fetchone() > (0,)
@@ -563,9 +546,7 @@ async def test_a_log_that_somebody_reads_is_left_later(
 async def test_a_log_that_is_cut_while_a_write_ends_is_noticed(tmp_path: Path, moment: int) -> None:
     """It was compared with its length before that write, and what was written later is read by nobody."""
     path = tmp_path / "shop.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "before"})
+    async with opened(path, {"PK": "p", "SK": "before"}) as shop:
         check, calls = shop._files.check, count()
 
         def cut_in_between() -> None:
@@ -583,9 +564,7 @@ async def test_a_log_that_is_cut_while_a_write_ends_is_noticed(tmp_path: Path, m
 async def test_who_has_put_another_file_there_keeps_its_log(tmp_path: Path) -> None:
     """It may have got the log of this one, under the same name, before anybody noticed that another file is there."""
     path = tmp_path / "shop.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "old"})
+    async with opened(path, {"PK": "p", "SK": "old"}) as shop:
         path.unlink()
         await _refused(shop)
         shop._writing.executor.submit(int).result()
@@ -602,9 +581,7 @@ async def test_who_has_put_another_file_there_keeps_its_log(tmp_path: Path) -> N
 async def test_a_log_that_another_program_has_written_into_is_not_copied(tmp_path: Path) -> None:
     """Another file was there for a while, and SQLite keeps its log under the same name."""
     path, away = tmp_path / "shop.db", tmp_path / "away.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "before"})
+    async with opened(path, {"PK": "p", "SK": "before"}) as shop:
         shutil.copy(path, tmp_path / "other.db")
         path.rename(away)
         await _refused(shop)
@@ -629,9 +606,7 @@ async def test_a_log_that_another_program_has_written_into_is_not_copied(tmp_pat
 async def test_no_new_file_gets_the_log_of_one_that_is_in_use(tmp_path: Path, is_emptied: bool) -> None:
     """What is written to the new one would be copied into the old one, when that comes back."""
     path, away = tmp_path / "shop.db", tmp_path / "away.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "before"})
+    async with opened(path, {"PK": "p", "SK": "before"}) as shop:
         path.rename(away)
         if is_emptied:
             path.touch()
@@ -655,8 +630,7 @@ async def test_a_write_that_ends_in_a_lost_file_is_not_acknowledged(
 ) -> None:
     """The file may be moved after the write has begun."""
     path = tmp_path / "shop.db"
-    async with open_sqlite(path, SHOP) as shop:
-        await shop.send(CreateTable())
+    async with opened(path) as shop:
         monkeypatch.setattr(shop, "_written", lambda *_: path.rename(tmp_path / "away.db"))
         with pytest.raises(Unavailable, match="was moved or deleted"):
             await put(shop, {"PK": "p", "SK": "s"})
@@ -714,9 +688,7 @@ async def test_a_killed_process_has_lost_no_acknowledged_write(tmp_path: Path) -
 async def test_a_copy_that_sqlite_made_is_used_and_closed_like_the_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_sqlite(tmp_path / "shop.sqlite", SHOP) as shop:
-        await shop.send(CreateTable())
-        await put(shop, {"PK": "p", "SK": "1"})
+    async with opened(tmp_path / "shop.sqlite", {"PK": "p", "SK": "1"}):
         with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection:
             connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.sqlite"),))
     async with open_sqlite(tmp_path / "copy.sqlite", SHOP) as copy:

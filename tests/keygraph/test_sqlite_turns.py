@@ -11,7 +11,7 @@ import pytest
 
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.conditions import Eq, Or
-from keygraph.dynamo.store import BatchGet, BatchWrite, CreateTable, Query, Write
+from keygraph.dynamo.store import BatchGet, BatchWrite, Query, Write
 from keygraph.engines.open import open_store
 from keygraph.engines.sqlite import reads, turns
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
@@ -19,7 +19,7 @@ from keygraph.engines.sqlite.layout import Stored, stored_item
 from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import TimedOut
 from keygraph.turns import BUDGET, WorkBudget
-from tests.keygraph.shop import SHOP
+from tests.keygraph.shop import SHOP, opened
 
 LONG = Query("p", filter=Or(tuple(Eq(("note",), f"{number}") for number in range(145))))
 """A condition of 145 terms on all items of a partition."""
@@ -31,8 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 
 async def fill(file: Path, count: int) -> None:
-    async with open_sqlite(file, SHOP) as store:
-        await store.send(CreateTable())
+    async with opened(file) as store:
         puts = tuple({"PK": "p", "SK": f"{number:06d}", "note": "x" * 40} for number in range(count))
         await store.send(BatchWrite(puts=puts))
 
@@ -99,8 +98,7 @@ async def test_one_thread_parses_a_large_item_at_a_time(
         parsing -= 1
         return stored_item(content)
 
-    async with open_sqlite(file, SHOP) as store:
-        await store.send(CreateTable())
+    async with opened(file) as store:
         puts = tuple({"PK": "p", "SK": f"{number:06d}", "list": ["x" * 10] * 900} for number in range(40))
         await store.send(BatchWrite(puts=puts))
         monkeypatch.setattr(reads, "stored_item", parse)
@@ -134,8 +132,7 @@ async def test_writes_of_one_client_keep_no_other_waiting(
         await store.send(Write(PutItem({"PK": client, "SK": key})))
         answered.append(client)
 
-    async with open_sqlite(file, SHOP) as store:
-        await store.send(CreateTable())
+    async with opened(file) as store:
         held = Event()
         busy = asyncio.ensure_future(store._writing.run(held.wait))
         writes = [asyncio.create_task(written(store, "many", f"{number}")) for number in range(40)]
