@@ -1,4 +1,4 @@
-"""A model of one file, for tests that load one: books in a table whose names nothing else has."""
+"""Models of one file, for tests that load one: books in a table whose names nothing else has, and nodes that not all may write."""
 
 from __future__ import annotations
 
@@ -20,6 +20,27 @@ class Book:
 
 graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_kind]), Book)
 """
+
+
+WRITES = """
+from __future__ import annotations
+from keygraph import ID, Graph, Many, Table, edge, node, read, write
+@node("A#{a_id}", access=[read(), write(role="staff")])
+class A:
+    a_id: ID
+    name: str
+@node("B#{b_id}", access=[read(), write()])
+class B:
+    b_id: ID
+    name: str
+    links: Many[Link]
+@edge("{b}", "{a}", access=[read(), write()])
+class Link:
+    b: B
+    a: A
+graph = Graph(Table("Writes", partition_key="PK", sort_key="SK"), A, B, Link)
+"""
+"""A node that only staff may write, one that all may write, and an edge that has no attribute to change."""
 
 
 def book(isbn: str, title: str) -> Item:

@@ -21,6 +21,7 @@ from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground.data import closed_mutations
 from keygraph_server.settings import Settings
+from tests.server.library import WRITES
 
 EXAMPLES = ["billing", "cargo", "commerce", "education", "social", "talent"]
 
@@ -39,20 +40,6 @@ class Link:
     a: A
     b: B
 graph = Graph(Table("Closed", partition_key="PK", sort_key="SK"), A, B, Link)
-"""
-
-RULES = """
-from __future__ import annotations
-from keygraph import ID, Graph, Table, node, read, write
-@node("A#{a_id}", access=[read(), write(role="staff")])
-class A:
-    a_id: ID
-    name: str
-@node("B#{b_id}", access=[read(), write()])
-class B:
-    b_id: ID
-    name: str
-graph = Graph(Table("Rules", partition_key="PK", sort_key="SK"), A, B)
 """
 
 
@@ -192,7 +179,7 @@ class TestDescription:
     def test_mutations_that_no_rule_allows_are_named(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        (tmp_path / "rules.py").write_text(RULES, "utf-8")
+        (tmp_path / "rules.py").write_text(WRITES, "utf-8")
         monkeypatch.syspath_prepend(tmp_path)
         closed = closed_mutations(load_model("rules:graph"))
         assert {"createA", "updateA", "deleteA"} <= set(closed)

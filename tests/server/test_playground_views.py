@@ -20,6 +20,7 @@ from keygraph_examples import commerce
 from keygraph_server.models import load_model
 from keygraph_server.playground.data import described_graph
 from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, open_page
+from tests.server.library import WRITES
 from tests.server.pictures import PICTURES, ROOT, take_pictures
 from tests.server.serving import served_example, served_model
 
@@ -121,27 +122,6 @@ FAULTS = """(async () => {
     return found;
 })()"""
 """What is wrong with the diagrams of some models."""
-
-
-WRITES = """
-from __future__ import annotations
-from keygraph import ID, Graph, Many, Table, edge, node, read, write
-@node("A#{a_id}", access=[read(), write(role="staff")])
-class A:
-    a_id: ID
-    name: str
-@node("B#{b_id}", access=[read(), write()])
-class B:
-    b_id: ID
-    name: str
-    links: Many[Link]
-@edge("{b}", "{a}", access=[read(), write()])
-class Link:
-    b: B
-    a: A
-graph = Graph(Table("Writes", partition_key="PK", sort_key="SK"), A, B, Link)
-"""
-"""A node that only staff may write, one that all may write, and an edge that has no attribute to change."""
 
 NARROWED = """[...document.querySelectorAll('.graphiql-editors, .graphiql-response, .cost-requests, .side, .document, .attribute-line')]
     .filter((each) => each.offsetParent).filter((each) => {
