@@ -16,11 +16,9 @@ hashes in indexes: `Keyed.rebuild` adds them.
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -35,7 +33,7 @@ from keygraph.dynamo.table import Index, Position, Table
 from keygraph.kept import kept
 
 StoredKey = tuple[bytes, ...]
-_SEVERAL = 50
+SEVERAL = 50
 """How many keys one statement looks up."""
 _WHOLE_DIGITS = 18
 """Numbers with so many digits fit an integer of 64 bits in every JSON reader."""
@@ -97,11 +95,11 @@ class Keyed:
         self.get = f"SELECT size, item FROM {name} WHERE {is_key}"
         # CROSS JOIN keeps the order of the two: each key is looked up once.
         joined = " AND ".join(f"{column} = column{at}" for at, column in enumerate(self.columns, 1))
-        several = ", ".join([f"({marks})"] * _SEVERAL)
+        several = ", ".join([f"({marks})"] * SEVERAL)
         self.get_several = (
             f"SELECT {columns}, size, item FROM (VALUES {several}) CROSS JOIN {name} ON {joined}"
         )
-        """The statement that finds the rows of `_SEVERAL` keys."""
+        """The statement that finds the rows of `SEVERAL` keys."""
         stored_keys = ", ".join(f"{column} BLOB NOT NULL" for column in self.columns)
         self.create = (
             f"CREATE TABLE {name} ({stored_keys}, size INTEGER NOT NULL, item BLOB NOT NULL,"
@@ -121,22 +119,6 @@ class Keyed:
             return Row(key, whole.size, whole.content)
         part = {name: value for name, value in item.items() if name in self.projected}
         return Row(key, items.item_size(part), content_of(part))
-
-    def rows(
-        self, connection: sqlite3.Connection, keys: Iterable[StoredKey]
-    ) -> Iterator[tuple[StoredKey, Row]]:
-        """Yields those of the keys that have a row, with the row."""
-        wanted = list(keys)
-        several = len(wanted) - len(wanted) % _SEVERAL
-        for at in range(0, several, _SEVERAL):
-            values = list(chain.from_iterable(wanted[at : at + _SEVERAL]))
-            for found in connection.execute(self.get_several, values):
-                key = found[:-2]
-                yield key, Row(key, *found[-2:])
-        for one in wanted[several:]:
-            found = connection.execute(self.get, one).fetchone()
-            if found is not None:
-                yield one, Row(one, *found)
 
     def stored_key(self, position: Position) -> StoredKey:
         """Returns the key columns of a position. Raises BadUserInput for one that does not fit."""

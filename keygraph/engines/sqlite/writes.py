@@ -25,6 +25,7 @@ from keygraph.engines.sqlite.layout import (
     stored_item,
     whole,
 )
+from keygraph.engines.sqlite.reads import rows_of
 from keygraph.errors import BadUserInput, ConditionFailed, Reason, TokenReused, TransactionCanceled
 
 _IndexRows: TypeAlias = Sequence[Row | None]
@@ -47,7 +48,7 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: store.B
         wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.rules.position_bytes(key)] = None
-    units = _replace(connection, layout, wanted, dict(layout.items.rows(connection, wanted)))
+    units = _replace(connection, layout, wanted, dict(rows_of(connection, layout.items, wanted)))
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
     return store.Written(store.Cost(requests=requests, write_units=float(units)))
 
@@ -56,7 +57,7 @@ def write(connection: sqlite3.Connection, layout: Layout, request: store.Write) 
     """Does one conditional write. Raises ConditionFailed."""
     action = request.action
     key = layout.items.rules.position_bytes(key_of(action, layout.table))
-    found = dict(layout.items.rows(connection, [key]))
+    found = dict(rows_of(connection, layout.items, [key]))
     old = _item(found.get(key))
     new = outcome(action, old, layout.table)
     wanted = {key: None if new is None else _rows(layout, new)}
@@ -78,7 +79,7 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: store.T
             raise TokenReused("the token of a transaction was used for another one")
         return store.Written(store.Cost(requests=1))
     keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
-    found = dict(layout.items.rows(connection, keys))
+    found = dict(rows_of(connection, layout.items, keys))
     reasons: list[Reason | None] = []
     wanted: _Wanted = {}
     checked = 0
