@@ -679,7 +679,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/files.py", "            return True\n        except OSError:", "            return False\n        except OSError:"
     ),
     "test_a_file_that_came_back_after_another_one_was_there_is_not_used": Removal(
-        "keygraph/engines/sqlite/files.py", " if is_same else self._is_used(path, found):", " if is_same else False:"
+        "keygraph/engines/sqlite/files.py", " if is_same else is_used:", " if is_same else False:"
     ),
     "test_a_proxy_is_trusted_by_its_address_of_ipv4": Removal(
         "server/keygraph_server/processes/server.py", "both_forms(config.forwarded_allow_ips)", "config.forwarded_allow_ips"
@@ -720,7 +720,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/engine.py", "self._files.check()", "pass"
     ),
     "test_a_file_that_somebody_else_writes_into_is_noticed": Removal(
-        "keygraph/engines/sqlite/files.py", "and changed != before[1]", "and False"
+        "keygraph/engines/sqlite/files.py", "and found.st_mtime_ns != before[1]", "and False"
     ),
     # --- Behind the server
     "test_no_answer_is_a_fault_of_the_server": Removal(
@@ -871,7 +871,7 @@ REMOVALS: dict[str, Removal] = {
         _FAN_OUT, "            \"it is no address such as", "            f\"{address!r} is no address such as"
     ),
     "test_what_another_program_puts_in_the_place_of_a_note_stops_no_worker": Removal(
-        "keygraph/changes/ledger.py", "return 0 <= number < _MOST and number % 1 == 0", "return True"
+        "keygraph/changes/ledger.py", "return 0 < number < _MOST and number % 1 == 0", "return True"
     ),
     "test_many_values_are_compared_and_written_beside_others": Removal(
         f"{_RESOLVERS}/live/queries.py", "await in_daemon_thread(lambda: [each.compared() for each in found])", "[each.compared() for each in found]"

@@ -69,7 +69,7 @@ def _lease(shard: str, note: Item | None) -> ShardLease:
             "counter": Decimal() as counter,
             "after": str(after),
             "finished": bool(is_finished),
-        } if counter > 0 and is_whole(counter) and (not after or is_position(after)):
+        } if is_whole(counter) and (not after or is_position(after)):
             return ShardLease(shard, owner, int(counter), after, is_finished)
     return ShardLease(shard, foreign=note)
 

@@ -70,12 +70,7 @@ class Ledger:
                 "values": dict(values),
                 "read": dict(read),
                 "microseconds": Decimal() as microseconds,
-            } if (
-                version > 0
-                and is_whole(version)
-                and is_whole(microseconds)
-                and all(map(is_position, read.values()))
-            ):
+            } if is_whole(version) and is_whole(microseconds) and all(map(is_position, read.values())):
                 with suppress(ArithmeticError, ValueError):  # a text that is no number
                     exact = {name: _exact(each) for name, each in values.items()}
                     return cls(int(version), exact, cast(Mapping[str, str], read), int(microseconds))
@@ -101,7 +96,7 @@ class Ledger:
 
 def is_whole(number: Decimal) -> bool:
     """Returns whether a number counts writes or microseconds: that of another program need not."""
-    return 0 <= number < _MOST and number % 1 == 0
+    return 0 < number < _MOST and number % 1 == 0
 
 
 def is_position(value: Value) -> bool:

@@ -117,7 +117,9 @@ def repair(write: WriteContext, findings: Sequence[Finding]) -> Steps:
         case "one-sided" | "differing":
             made = _with_other(write, record, item)
         case "interrupted":
-            made = [_without_mark(write, item)]
+            # All copies of it are written.
+            removal = actions.UpdateItem(write.key_of(item), (COPIED,), copying_mark(item).is_there)
+            made = [TransactionStep(removal, again)]
         case "miscounted":
             made = _with_numbers(write, record, item, findings)
         case _:
@@ -359,13 +361,6 @@ def _with_copies(
                 checks.append(TransactionStep(same, again, is_check=True, is_rule=True))
     change = Change(record, record.read_identity(item) or (), values)
     return [*following_steps(write, change, ends, item), *checks]
-
-
-def _without_mark(write: WriteContext, item: Item) -> TransactionStep:
-    """Returns the step that removes the mark of a node once all copies of it are written."""
-    return TransactionStep(
-        actions.UpdateItem(write.key_of(item), (COPIED,), copying_mark(item).is_there), again
-    )
 
 
 def _as_read(write: WriteContext, record: RecordType, item: Item) -> Condition:

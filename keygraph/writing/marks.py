@@ -35,7 +35,6 @@ SECONDS = 30
 SECONDS_OF_CHANGE = 5
 """How long the first mark is valid if the node is changed, which takes a search and one transaction."""
 _LONGEST_SECONDS = 10 * SECONDS
-_DIGITS = 20
 UNMARKED: Condition = Not(Exists(_PATH))
 
 
@@ -74,7 +73,7 @@ def removal(key: Key, token: str) -> UpdateItem:
 def removal_of_old(key: Key, item: Item) -> UpdateItem | None:
     """Returns the update that removes an item's mark; None if the mark is still valid."""
     until = str(item[MARK]).partition("#")[2]
-    is_valid = until.isdecimal() and len(until) < _DIGITS and _is_valid(int(until))
+    is_valid = until.isdecimal() and len(until) < 20 and _is_valid(int(until))
     return None if is_valid else UpdateItem(key, (Remove(_PATH),), Eq(_PATH, item[MARK]))
 
 

@@ -120,7 +120,8 @@ class DynamoDBStore:
             case streams.EnableStream():
                 await self._until(wire, self._is_streaming, "streaming its changes")
             case store.ListTables():
-                return await self._names(wire)
+                answers = self._listed(wire.operation, wire.body, "ExclusiveStartTableName")
+                return tuple(dict.fromkeys([name async for each in answers for name in each.names]))
             case store.DescribeTable() if (described := await self._description()) is not None:
                 return described.table
             case store.DescribeTimeToLive() | store.EnableTimeToLive():
@@ -258,7 +259,7 @@ class DynamoDBStore:
             raise Unavailable(problem)
         shards = [
             shard
-            async for answer in self._listed(lambda last: requests.shards_call(name, last))
+            async for answer in self._listed("DescribeStream", {"StreamArn": name}, "ExclusiveStartShardId")
             for shard in answer.shards
         ]
         return streams.Stream(name, streams.in_order(shards))
@@ -278,7 +279,9 @@ class DynamoDBStore:
         return await self._record_page(position, iterator)
 
     async def _record_page(self, position: streams.ShardPosition, iterator: str) -> streams.RecordPage:
-        answer = await self._sender.call_about_tables(requests.records_call(iterator))
+        # 1,000 at most, or 1 MB.
+        wire = requests.Wire("GetRecords", {"ShardIterator": iterator})
+        answer = await self._sender.call_about_tables(wire)
         # Something else than DynamoDB may answer with the same ones again.
         records = tuple([each for each in answer.records if each.position > position.after])
         if answer.iterator is None:
@@ -289,19 +292,13 @@ class DynamoDBStore:
             following = replace(position, iterator=answer.iterator)
         return streams.RecordPage(records, following)
 
-    async def _names(self, wire: requests.Wire) -> tuple[str, ...]:
-        """Returns the names of all tables; one answer has at most 100 of them."""
-
-        def call(last: str | None) -> requests.Wire:
-            return requests.Wire(wire.operation, {} if last is None else {"ExclusiveStartTableName": last})
-
-        return tuple(dict.fromkeys([name async for answer in self._listed(call) for name in answer.names]))
-
-    async def _listed(self, call: Callable[[str | None], requests.Wire]) -> AsyncIterator[Answered]:
-        """Yields the answers with all names, of tables or shards. `call` returns the call for those after one."""
-        last, before = None, set[str]()
+    async def _listed(self, operation: str, body: dict[str, Any], start: str) -> AsyncIterator[Answered]:
+        """Yields the answers with all names, of tables or shards. `start` names the field for the last one before."""
+        before = set[str]()
+        last: str | None = None
         while len(before) < _MOST_PAGES:
-            answer = await self._sender.call_about_tables(call(last))
+            further = {} if last is None else {start: last}
+            answer = await self._sender.call_about_tables(requests.Wire(operation, body | further))
             yield answer
             last = answer.last_name
             # A page that was there before would be followed by itself.

@@ -358,13 +358,6 @@ def _chunks(members: Sequence[_Member], size: int) -> Iterable[list[_Member]]:
 # --- Streams ------------------------------------------------------------------------------------------
 
 
-def shards_call(stream: str, start: str | None) -> Wire:
-    """Returns the call for the shards of a stream after one of them; None for the first."""
-    return Wire(
-        "DescribeStream", {"StreamArn": stream, **({"ExclusiveStartShardId": start} if start else {})}
-    )
-
-
 def iterator_call(stream: str, shard: str, after: ShardPosition | None) -> Wire:
     """Returns the call for an iterator of a shard, which is valid for 15 minutes; None: behind all that there is."""
     body = {"StreamArn": stream, "ShardId": shard}
@@ -378,11 +371,6 @@ def iterator_call(stream: str, shard: str, after: ShardPosition | None) -> Wire:
         "SequenceNumber": after.after.lstrip("0").zfill(21),
     }
     return Wire("GetShardIterator", body)
-
-
-def records_call(iterator: str) -> Wire:
-    """Returns the call for the next records behind an iterator: 1,000 or 1 MB at most."""
-    return Wire("GetRecords", {"ShardIterator": iterator})
 
 
 # --- Tables -------------------------------------------------------------------------------------------

@@ -157,26 +157,17 @@ class OpenFiles:
         state = os.pread(self._index.fileno(), _INDEX_BYTES, 0)
         return state[_SALTS] + state[_COPIED] + state[_COPYING]
 
-    def _is_overwritten(self, copied: bytes, changed: int) -> bool:
-        """Returns whether somebody else has changed the database, of which `copied` was read before the time of its last change.
-
-        SQLite does it only to copy frames of the log, and notes that in the index before and after.
-        """
-        before = self._last_change
-        if copied != self._copied:
-            return False
-        self._last_change = copied, changed
-        return copied[8:12] == copied[12:] and copied == before[0] and changed != before[1]
-
     def _is_changed(self, path: Path, found: os.stat_result, copied: bytes) -> bool:
-        """Returns whether somebody else has emptied a file or written into the database. SQLite empties the log alone."""
-        if path is self._database and self._is_overwritten(copied, found.st_mtime_ns):
-            return True
-        return path is not self._log and found.st_size == 0
+        """Returns whether somebody else has emptied a file or written into the database, of which `copied` was read before.
 
-    def _is_used(self, path: Path, found: os.stat_result) -> bool:
-        """Returns whether somebody may use a file that is in the place of another one: nobody does an empty database."""
-        return path is not self._database or found.st_size > 0
+        SQLite empties the log alone, and writes into the database only to copy frames of the log, as it notes in the index
+        before and after.
+        """
+        if path is not self._database or copied != self._copied:
+            return path is not self._log and found.st_size == 0
+        before, self._last_change = self._last_change, (copied, found.st_mtime_ns)
+        is_copied = copied[8:12] == copied[12:]
+        return found.st_size == 0 or (is_copied and copied == before[0] and found.st_mtime_ns != before[1])
 
     def problem(self) -> str | None:
         """What has happened to a file; None if all are in their places."""
@@ -188,13 +179,15 @@ class OpenFiles:
                 return f"{path} was moved or deleted while it was in use: put it back, or restart"
             # No other file gets the inode of one that is open.
             is_same = os.path.samestat(found, opened)
+            # Nobody uses an empty database that is in the place of this one.
+            is_used = path is not self._database or found.st_size > 0
             if path is self._log and self._is_cut():
                 self._lost = path
                 # SQLite would copy a hole into the database, over what is there. A write may be ending meanwhile.
                 if self._whole_end is None:
                     self._whole_end = self._whole_bytes()
                 os.ftruncate(self.log_file.fileno(), self._whole_end)
-            elif self._is_changed(path, found, copied) if is_same else self._is_used(path, found):
+            elif self._is_changed(path, found, copied) if is_same else is_used:
                 self._lost = path
             if path is self._lost or not is_same:
                 return f"{path} was replaced or overwritten while it was in use: restart with the right file there"
