@@ -374,6 +374,7 @@ def test_what_nodes_keep_of_walks_is_an_attribute_to_every_command(tmp_path: Pat
     sample = Path(talent_file.__file__).parent / "talent.described.jsonl"
     for words in (
         ("load", str(sample), *model, "--store", FILE),
+        ("summarize", *model, "--store", FILE, "--explain", "1 / NAME|1|PERSON"),
         ("summarize", *model, "--store", FILE),
         ("export", "talent.jsonl", *model, "--store", FILE),
         ("table", "create", *model, "--store", other),
@@ -385,14 +386,11 @@ def test_what_nodes_keep_of_walks_is_an_attribute_to_every_command(tmp_path: Pat
     ):
         result = run(*words)
         assert result.exit_code == 0, (words, result.stdout, result.stderr)
+        assert ("SamePlaces = {same_places}" in " ".join(result.stdout.split())) == ("--explain" in words)
     items = items_in(FILE, talent.table)
     assert items == items_in(other, talent.table) == items_in("sqlite:copied.db", talent.table)
     kept = [item["SamePlaces"] for item in items if "SamePlaces" in item]
     assert {"total": 2, "nodes": [["Person", [each], 1, 1] for each in "59"]} in kept
-    explained = " ".join(
-        run("summarize", *model, "--store", FILE, "--explain", "1 / NAME|1|PERSON").stdout.split()
-    )
-    assert "SamePlaces = {same_places}" in explained
     result = run("summarize", *model, "--store", FILE, "--engine", "spark")
     assert result.stderr == (
         "keygraph: walks are computed on one machine, and the model keeps Person.same_places. Leave --engine spark out.\n"
