@@ -91,6 +91,11 @@ COVERED = f"""(() => {{ {PICTURE};
 SMALLEST_LABEL = f"""(() => {{ {PICTURE};
     return Math.min(...boxes.map((each) => each.numericStyle('font-size') * graph.zoom())) }})()"""
 """The size of the smallest label of a picture, in pixels of the screen."""
+SHOWN = f"""(() => {{ {PICTURE};
+    const shown = boxes.filter((each) => each.style('label')).map((each) => each.boundingBox({{ includeNodes: false, includeEdges: false, includeOverlays: false }}));
+    const meets = (one, other) => one.x1 + 3 < other.x2 - 3 && other.x1 + 3 < one.x2 - 3 && one.y1 + 3 < other.y2 - 3 && other.y1 + 3 < one.y2 - 3;
+    return [boxes.length, shown.length, shown.filter((one, place) => shown.slice(place + 1).some((other) => meets(one, other))).length] }})()"""
+"""How many nodes a picture has, how many of their labels it shows, and how many of those cover another."""
 FAULTS = """(async () => {
     const { drawing } = await import(new URL('playground/page/diagram.js', document.baseURI));
     const found = [];
@@ -260,6 +265,25 @@ class TestGraph:
         page.click("[role=tab]", "Graph")
         page.wait_for(f"Object.keys({standing}).length === 5")
         assert page.evaluate(standing) == after
+
+    def test_labels_of_many_nodes_are_readable(self, page: Page) -> None:
+        page.resize(390, 844)
+        run(
+            page,
+            "{ users { nodes { orders { nodes { items { nodes { name } } } } reviews { nodes { rating } } } } }",
+        )
+        page.click("[role=tab]", "Graph")
+        page.wait_for("document.querySelector('.canvas')?._cyreg")
+        # Once more when it is drawn: labels are measured then.
+        time.sleep(1)
+        nodes, shown, covering = page.evaluate(SHOWN)
+        assert (nodes > shown > 5, covering) == (True, 0)
+        assert page.evaluate(SMALLEST_LABEL) >= 9
+        left_out = (
+            "document.querySelector('.canvas')._cyreg.cy.nodes().filter((each) => !each.style('label'))"
+        )
+        page.evaluate(f"window.pointed = {left_out}.first(); window.pointed.emit('mouseover') && 1")
+        assert page.evaluate("window.pointed.style('label') === window.pointed.data('label')")
 
     def test_a_picture_is_saved_as_png_and_svg(self, page: Page) -> None:
         page.evaluate(CATCH_FILES)

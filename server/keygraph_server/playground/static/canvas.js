@@ -11,7 +11,6 @@ const style = () => [
   {
     selector: 'node',
     style: {
-      label: 'data(label)',
       color: color('text'),
       'font-family': 'system-ui, sans-serif',
       ...labelStyle,
@@ -47,6 +46,7 @@ const style = () => [
       'loop-sweep': '-70deg',
     },
   },
+  { selector: 'node:selected, node.pointed', style: { label: 'data(label)', 'text-background-opacity': 1, 'z-index': 9999 } },
   { selector: 'node:selected', style: { 'border-width': 4, 'border-color': color('text') } },
   { selector: 'edge:selected', style: { width: 3, 'line-color': color('accent'), 'target-arrow-color': color('accent') } },
 ];
@@ -68,6 +68,8 @@ const fit = (graph) => {
 // From a circle, not from random places: the same elements make the same picture each time.
 const arrange = (graph) => {
   graph.layout({ name: 'circle', animate: false }).run();
+  // Where labels have the size of their nodes.
+  graph.zoom(1);
   const layout = {
     name: 'cose',
     randomize: false,
@@ -117,6 +119,7 @@ export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
         graph.on('tap', (event) => pick.current(event.target === graph ? null : event.target.id()));
         graph.on('zoom', () => sizeLabels(graph));
         graph.on('dragfree', () => placeLabels(graph));
+        graph.on('mouseover mouseout', 'node', ({ type, target }) => target.toggleClass('pointed', type === 'mouseover'));
         graph.on('dbltap', 'node', (event) => expand.current?.(event.target.id()));
         drawn.current = graph;
         // The panels around it may take their places after it was arranged.
