@@ -210,7 +210,9 @@ def _with_ends(
     for field, additions_ in several.items():
         root, pairs = field.kept_attribute, [each.replaced for each in additions_ if each.replaced]
         known: Any = derived.stored_value(field, before)
-        if not isinstance(known, dict):
+        types = {type(each[derived.AT]) for pair in pairs for each in pair if isinstance(each, dict)}
+        # What another program has stored stays: it cannot be compared, and is reported by `keygraph verify`.
+        if not isinstance(known, dict) or type(known[derived.AT]) not in types | {type(None)}:
             continue
         gone = {old[derived.AT] for old, _ in pairs if isinstance(old, dict)}
         added = [new for _, new in pairs if new is not None]

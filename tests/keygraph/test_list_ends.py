@@ -98,6 +98,17 @@ def quoted(day: int, amount: Any, owner: str = "a") -> Put:
     return Put(quote, {"shop": (owner,), "day": day, "amount": amount and Decimal(amount)})
 
 
+@pytest.mark.parametrize("odd", [Decimal(5), {}, ["x"]])
+async def test_an_end_that_cannot_be_compared_blocks_no_write(market: Market, odd: Any) -> None:
+    """Another program has stored it. It stays until it is repaired."""
+    await market.write(offered(1, 50), quoted(1, 3))
+    changes = tuple(SetTo((name, "at"), odd) for name in ("cheapest", "last_quote"))
+    await market.store.send(Write(UpdateItem(("SHOP#a", "SHOP#a"), changes)))
+    await market.write(offered(2, 20), quoted(2, 4))
+    await market.write(Delete(offer, ("a", "000020", "2")))
+    assert len(await market.wrong()) == 2
+
+
 async def test_the_ends_follow_the_list(market: Market) -> None:
     async def after(*requests: Any) -> list[Any]:
         await market.write(*requests)
