@@ -27,7 +27,6 @@ from keygraph.engines.sqlite.layout import (
     SEVERAL,
     Keyed,
     Layout,
-    Row,
     Stored,
     StoredKey,
     decoder,
@@ -294,19 +293,18 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
 
 def rows_of(
     connection: sqlite3.Connection, keyed: Keyed, keys: Iterable[StoredKey]
-) -> Iterator[tuple[StoredKey, Row]]:
-    """Yields those of the keys that have a row, with the row."""
+) -> Iterator[tuple[StoredKey, int, bytes]]:
+    """Yields those of the keys that have a row, with the size and the content of its item."""
     wanted = list(keys)
     several = len(wanted) - len(wanted) % SEVERAL
     for at in range(0, several, SEVERAL):
         values = list(chain.from_iterable(wanted[at : at + SEVERAL]))
         for found in connection.execute(keyed.get_several, values):
-            key = found[:-2]
-            yield key, Row(key, *found[-2:])
+            yield found[:-2], found[-2], found[-1]
     for one in wanted[several:]:
         found = connection.execute(keyed.get, one).fetchone()
         if found is not None:
-            yield one, Row(one, *found)
+            yield one, *found
 
 
 def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance) -> Batch:
@@ -317,7 +315,7 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
     asked = layout.items.rules.positions_bytes(request.keys)
     found: dict[StoredKey, Item | None] = dict.fromkeys(asked)
     size_of, read = dict.fromkeys(found, 0), 0
-    for key, (_, size, content) in rows_of(connection, layout.items, found):
+    for key, size, content in rows_of(connection, layout.items, found):
         read += len(content)
         if read > allowed.decoded:
             raise TooMuch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -48,7 +48,7 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: store.B
         wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.rules.position_bytes(key)] = None
-    units = _replace(connection, layout, wanted, dict(rows_of(connection, layout.items, wanted)))
+    units = _replace(connection, layout, wanted, _stored_rows(connection, layout, wanted))
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
     return store.Written(store.Cost(requests=requests, write_units=float(units)))
 
@@ -57,7 +57,7 @@ def write(connection: sqlite3.Connection, layout: Layout, request: store.Write) 
     """Does one conditional write. Raises ConditionFailed."""
     action = request.action
     key = layout.items.rules.position_bytes(key_of(action, layout.table))
-    found = dict(rows_of(connection, layout.items, [key]))
+    found = _stored_rows(connection, layout, [key])
     old = _item(found.get(key))
     new = outcome(action, old, layout.table)
     wanted = {key: None if new is None else _rows(layout, new)}
@@ -79,7 +79,7 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: store.T
             raise TokenReused("the token of a transaction was used for another one")
         return store.Written(store.Cost(requests=1))
     keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
-    found = dict(rows_of(connection, layout.items, keys))
+    found = _stored_rows(connection, layout, keys)
     reasons: list[Reason | None] = []
     wanted: _Wanted = {}
     checked = 0
@@ -193,6 +193,13 @@ def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
     item = whole(stored_item(in_table.content))
     keys = layout.rules.keys_of(item)
     return [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
+
+
+def _stored_rows(
+    connection: sqlite3.Connection, layout: Layout, keys: Iterable[StoredKey]
+) -> dict[StoredKey, Row]:
+    """Returns the rows of those keys that have one."""
+    return {row[0]: Row(*row) for row in rows_of(connection, layout.items, keys)}
 
 
 @dataclass(slots=True)
