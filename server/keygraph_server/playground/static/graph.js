@@ -3,7 +3,7 @@ import { Canvas } from './canvas.js';
 import { kindOf, open, run, written } from './editor.js';
 import { followQuery, waysFrom } from './follow.js';
 import { addAnswer, emptyPicture } from './picture.js';
-import { change, h, settings, state, typeDot, useChanges, useDescription } from './page.js';
+import { change, h, pickList, settings, state, typeDot, useChanges, useDescription } from './page.js';
 
 const MOST_NODES = 300;
 
@@ -96,26 +96,21 @@ const way = (fetcher, node, { name, description, needs, isList }) =>
     ),
   );
 
+const edgeList = (entries) =>
+  h(
+    'ul',
+    { key: 'l', className: 'edge-list' },
+    entries.map(([key, text]) => h('li', { key }, h('button', { type: 'button', onClick: () => change({ selected: key }) }, text))),
+  );
+
 const edgesOf = (node) => {
   const { nodes, edges } = shown.picture;
   const own = [...edges.values()].filter(({ from, to }) => from === node.key || to === node.key);
   return (
     own.length > 0 && [
       h('h3', { key: 'h' }, 'Edges in the picture'),
-      h(
-        'ul',
-        { key: 'l', className: 'edge-list' },
-        own.map((edge) =>
-          h(
-            'li',
-            { key: edge.key },
-            h(
-              'button',
-              { type: 'button', onClick: () => change({ selected: edge.key }) },
-              edge.from === node.key ? `${edge.name} → ${nodes.get(edge.to).label}` : `${edge.name} ← ${nodes.get(edge.from).label}`,
-            ),
-          ),
-        ),
+      edgeList(
+        own.map(({ key, name, from, to }) => [key, from === node.key ? `${name} → ${nodes.get(to).label}` : `${name} ← ${nodes.get(from).label}`]),
       ),
     ]
   );
@@ -148,17 +143,7 @@ const edgePanel = (edge) =>
     'section',
     { className: 'picked', 'aria-label': 'Picked edge' },
     h('h2', null, edge.name),
-    h(
-      'ul',
-      { className: 'edge-list' },
-      [edge.from, edge.to].map((key, place) =>
-        h(
-          'li',
-          { key: place },
-          h('button', { type: 'button', onClick: () => change({ selected: key }) }, `${['from', 'to'][place]} ${shown.picture.nodes.get(key).label}`),
-        ),
-      ),
-    ),
+    edgeList(['from', 'to'].map((end) => [edge[end], `${end} ${shown.picture.nodes.get(edge[end]).label}`])),
     valueList(edge.values),
   );
 
@@ -185,24 +170,7 @@ const AllNodes = () => {
     h('summary', null, `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}`),
     legend(),
     h('input', { type: 'search', className: 'seek', 'aria-label': 'Search the nodes', placeholder: 'Search', value: sought, onChange: (event) => setSought(event.target.value) }),
-    h(
-      'ul',
-      { className: 'all-nodes' },
-      matching.map((node) =>
-        h(
-          'li',
-          { key: node.key },
-          h(
-            'button',
-            { type: 'button', 'aria-pressed': state.selected === node.key, onClick: () => change({ selected: node.key }) },
-            typeDot(node.type),
-            node.label,
-            ' ',
-            h('small', null, node.type),
-          ),
-        ),
-      ),
-    ),
+    pickList(matching.map((node) => ({ ...node, note: node.type })), state.selected, (selected) => change({ selected })),
   );
 };
 

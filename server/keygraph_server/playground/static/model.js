@@ -1,7 +1,7 @@
 // The model as a diagram, and beside it what is picked: the keys of a type, or the access path of a list.
 import { TypeDescription, pathTable } from './access.js';
 import { Diagram, ROOT } from './diagram.js';
-import { change, h, state, useChanges, useDescription } from './page.js';
+import { change, h, pickList, state, useChanges, useDescription } from './page.js';
 
 const pathOf = (description, picked) => {
   const [owner, name] = picked.split('.');
@@ -39,22 +39,10 @@ export const SchemaView = () => {
         'details',
         { open: true },
         h('summary', null, `${description.types.length} types`),
-        h(
-          'ul',
-          { className: 'all-nodes' },
-          description.types.map(({ name, kind }) =>
-            h(
-              'li',
-              { key: name },
-              h(
-                'button',
-                { type: 'button', 'aria-pressed': picked === name, onClick: () => change({ pickedType: name }) },
-                name,
-                ' ',
-                h('small', null, kind),
-              ),
-            ),
-          ),
+        pickList(
+          description.types.map(({ name, kind }) => ({ key: name, type: name, label: name, note: kind })),
+          picked,
+          (pickedType) => change({ pickedType }),
         ),
       ),
     ),

@@ -14,6 +14,7 @@ export const state = {
   selected: null, // the key of a node in the picture
   cost: null,
   highlight: null, // the index of a request
+  description: null, // of the model, once it is asked for
   types: [], // the names of the model's types in its order, nodes first
   closed: [], // the mutations that no rule allows who looks at the page
 };
@@ -92,11 +93,11 @@ let description = null;
 
 /** What the model is in the table; asked for once. */
 export const useDescription = () => {
-  const [found, setFound] = React.useState(null);
+  const [found, setFound] = React.useState(state.description);
   React.useEffect(() => {
     description ??= ask('description').then((found) => {
       const nodesFirst = [...found.types].sort((one, other) => other.kind.includes('node') - one.kind.includes('node'));
-      Object.assign(state, { closed: found.closed, types: nodesFirst.map(({ name }) => name) });
+      Object.assign(state, { description: found, closed: found.closed, types: nodesFirst.map(({ name }) => name) });
       return found;
     });
     description.then(setFound, (error) => setFound({ error: error.message }));
@@ -132,6 +133,20 @@ export const typeColor = (type) => {
   const place = state.types.indexOf(type);
   return place < 0 ? 'line-strong' : `type-${place % HUES}`;
 };
+
+/** A list to pick from, each entry with the color of its type. */
+export const pickList = (entries, picked, onPick) =>
+  h(
+    'ul',
+    { className: 'all-nodes' },
+    entries.map(({ key, type, label, note }) =>
+      h(
+        'li',
+        { key },
+        h('button', { type: 'button', 'aria-pressed': picked === key, onClick: () => onPick(key) }, typeDot(type), label, ' ', h('small', null, note)),
+      ),
+    ),
+  );
 
 export const typeDot = (type) => h('span', { className: 'dot', style: { background: `var(--${typeColor(type)})` } });
 
