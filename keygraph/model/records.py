@@ -19,7 +19,7 @@ from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
 from keygraph.declare import declaration
 from keygraph.declare.decorators import Context
-from keygraph.dynamo.actions import AddNumber, changed
+from keygraph.dynamo.actions import SetTo, changed
 from keygraph.dynamo.conditions import Condition, Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value, exact_sum
 from keygraph.dynamo.table import Key, Table
@@ -246,12 +246,16 @@ class RecordType:
         """Returns a node's item with its spread numbers added up. One that the node does not have is unknown."""
         several = [each for each in shards if each is not None]
         own = {path: name for field in self.spread for path, name in field.shard_attributes.items()}
+
+        def total(whole: Decimal, name: str) -> Decimal:
+            # It may be more than a number of DynamoDB can be.
+            parts = [each.get(name) for each in several]
+            return exact_sum([whole, *(part for part in parts if isinstance(part, Decimal))])
+
         sums = [
-            AddNumber(
-                path, exact_sum(part for each in several if isinstance(part := each.get(name), Decimal))
-            )
+            SetTo(path, total(whole, name))
             for path, name in own.items()
-            if isinstance(at_path(item, path), Decimal)
+            if isinstance(whole := at_path(item, path), Decimal)
         ]
         return changed(item, sums)
 

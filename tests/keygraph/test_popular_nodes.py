@@ -406,3 +406,12 @@ async def test_a_write_that_copies_from_the_node_checks_the_node(stage: Stage) -
     assert not keys_in(sent) & {*SHARDS}
     await stage.write(Change(star, ANN, {"town": "Rome"}))
     assert (await stage.item("FAN#Cid", "FAN#Cid") or {})["place"] == "Rome"
+
+
+async def test_numbers_that_are_too_large_together_stop_no_verification(stage: Stage) -> None:
+    """Each of them is one that DynamoDB holds."""
+    await stage.write(new_review("1", 3))
+    [shard] = await stage.shards()
+    for key in (KEY, table.key_of(shard)):
+        await stage.store.send(Write(UpdateItem(key, (SetTo(("stars",), Decimal("9E125")),))))
+    assert any("stars" in each for each in await stage.wrong())
