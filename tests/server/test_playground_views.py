@@ -613,6 +613,8 @@ class TestPage:
         run(page, '{ user(userId: "12345") { name orders { nodes { items { nodes { name } } } } } }')
         for name in ("Query", "Graph", "Schema", "Table", "Access paths"):
             page.click("[role=tab]", name)
+            if name == "Graph":
+                page.wait_for("document.querySelector('.canvas')?._cyreg")
             time.sleep(0.5)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             if name == "Graph":
