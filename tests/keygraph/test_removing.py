@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from functools import partial
 from typing import Any
 
@@ -382,7 +383,7 @@ async def test_a_mark_that_was_left_behind(teams: Teams, monkeypatch: pytest.Mon
     monkeypatch.setattr("keygraph.writing.sending.sender._PAUSE", 0.0001)
     marked = await teams.item("TEAM#red", "TEAM#red")
     assert marked is not None
-    await teams.store.send(Write(PutItem({**marked, MARK: "1234#9999999999"})))
+    await teams.store.send(Write(PutItem({**marked, MARK: f"1234#{int(time.time()) + 60}"})))
     put = Put(membership, {"team": RED, "person": ANN})
     told = "A node that this writes or names is being deleted or moved. Try again in 30 seconds."
     assert (await teams.refused(put))[:2] == ("CONFLICT", told)

@@ -32,6 +32,7 @@ from keygraph_resolvers.plan.documents import Documents
 from keygraph_server.processes.collection import tune_collection
 from tests.conftest import MakeStore
 from tests.resolvers.test_access_links import graph as club
+from tests.resolvers.test_access_links import note
 from tests.resolvers.test_hostile_documents import HOSTILE, SECRET, many, of_library, service
 from tests.schemas import schema_of
 
@@ -270,15 +271,21 @@ async def test_lists_of_one_node_again_and_again_keep_nobody_waiting(file: Path)
 
 @pytest.mark.parametrize("engine", ["sqlite"])
 async def test_rules_that_look_up_many_items_keep_nobody_waiting(make_store: MakeStore) -> None:
-    """A hundred nodes, for each of which a rule looks up fifty edges."""
-    asked = Service(schema_of(club), await make_store(club.table), secret=SECRET)
+    """A hundred nodes, for each of which a rule looks up fifty edges, and a list of four thousand with forty each."""
+    store = await make_store(club.table)
+    notes = [note(f"{number:04d}", f"g{number}") for number in range(4000)]
+    batches = ((notes[at : at + BATCH_ITEMS], None) for at in range(0, len(notes), BATCH_ITEMS))
+    await write_batches(store, batches, lambda _: None)
+    asked = Service(schema_of(club), store, secret=SECRET, limits=Limits(cost_limit=10**6))
     ids = [global_id(club.types["Group"], (str(number),)) for number in range(100)]
-    claims = {"sub": [*map(str, range(50))]}
-    request = OperationRequest(
-        "query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", {"ids": ids}, viewer=claims
-    )
-    assert await asked.execute(request) == {"data": {"nodes": [None] * 100}}
-    assert await longest_turn(asked, request) < MOST_SECONDS
+    document = "query ($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+    of_ids = OperationRequest(document, {"ids": ids}, viewer={"sub": [*map(str, range(50))]})
+    of_list = OperationRequest("{ notes { nodes { id } } }", viewer={"sub": [*map(str, range(40))]})
+    assert await asked.execute(of_ids) == {"data": {"nodes": [None] * 100}}
+    answer = await asked.execute(of_list)
+    assert answer.get("data") == {"notes": {"nodes": []}}, answer
+    for request in (of_ids, of_list):
+        assert await longest_turn(asked, request) < MOST_SECONDS
 
 
 async def test_work_on_many_items_has_a_budget(file: Path) -> None:

@@ -8,7 +8,7 @@ BatchGetItem; no page waits for anything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
@@ -23,6 +23,7 @@ from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import KnownRecord, ListConditions, Permissions
 from keygraph.turns import step_by_step
+from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.loaders import NodeLoader
 from keygraph_resolvers.read.meter import READ, Read
 
@@ -39,8 +40,9 @@ class Links:
     _reading: int = 0
     _waiting: dict[Key, Read | None] = field(default_factory=dict)
     """The keys that are not sent yet, with one of the reads that need them."""
-    _sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]] | None = None
-    """Done with the answers for the waiting keys, when these are sent."""
+    _sent: asyncio.Future[None] | None = None
+    """Done when the waiting keys are sent."""
+    _sending: asyncio.Task[None] | None = None
 
     async def page(self, store: Store, query: Query, path: AccessPath, conditions: ListConditions) -> Page:
         """Returns a page of a list, its items with the values of the links that their decisions need."""
@@ -60,7 +62,8 @@ class Links:
             if not self._reading and self._sent is not None:
                 self._leave(self._sent)
         if wanted and sent is not None:
-            await self._learn(await sent, wanted.keys())
+            await sent
+            await self._learn([*wanted])
         items = list[Item]()
         await step_by_step(map(items.append, map(self.with_values, page.items, decisions)))
         return replace(page, items=items)
@@ -93,28 +96,43 @@ class Links:
             else:
                 yield KnownRecord(*named, item), decisions[named[0]]
 
-    def _leave(self, sent: asyncio.Future[Sequence[asyncio.Future[Item | None]]]) -> None:
+    def _leave(self, sent: asyncio.Future[None]) -> None:
         waiting, self._waiting, self._sent = self._waiting, {}, None
-        keys, futures = [*waiting], list[asyncio.Future[Item | None]]()
+
+        async def send() -> None:
+            try:
+                await step_by_step(self._batches(waiting))
+            except Exception as error:
+                if not sent.done():
+                    sent.set_exception(as_value(error))
+            if not sent.done():
+                sent.set_result(None)
+
+        self._sending = asyncio.ensure_future(send())
+
+    def _batches(self, waiting: Mapping[Key, Read | None]) -> Iterator[None]:
+        """Sends these keys, a batch in each step."""
+        keys = [*waiting]
         places = tuple(dict.fromkeys(place for read in waiting.values() if read for place in read.places))
         for start in range(0, len(keys), BATCH_GET_KEYS):
             batch = keys[start : start + BATCH_GET_KEYS]
             trip = max((read.round_trip for key in batch if (read := waiting[key])), default=1)
             token = READ.set(Read(places, trip))
             try:
-                futures += self._nodes.load_batch(batch)
+                self._nodes.load_batch(batch)
             finally:
                 READ.reset(token)
-        if not sent.done():
-            sent.set_result(futures)
+            yield
 
-    async def _learn(self, futures: Sequence[asyncio.Future[Item | None]], wanted: Iterable[Key]) -> None:
+    async def _learn(self, wanted: Sequence[Key]) -> None:
         """Waits for the other items, and records them. Raises the error of reading one."""
         read = READ.get()
         if read is not None:
             if read.begins is not None:
                 read.begins(read, read.round_trip)
             read.round_trip += 1
-        await asyncio.wait(futures)
-        for key in wanted:
-            self._access.learn(key, await self._nodes.load(key))
+        for start in range(0, len(wanted), BATCH_GET_KEYS):
+            futures = {key: self._nodes.load(key) for key in wanted[start : start + BATCH_GET_KEYS]}
+            await asyncio.wait(futures.values())
+            items = [each.result() for each in futures.values()]
+            await step_by_step(map(self._access.learn, futures, items))
