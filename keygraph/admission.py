@@ -2,17 +2,19 @@
 
 Admission limits the operations that run and those that wait, and refuses all others at once. An operation takes as many
 places as its bound is large. One client has at most half of all places, and so have all large operations together:
-others, and small ones, always find some. Free places go to the clients in turn.
+others, and small ones, always find some. Of those that wait, one that has had little goes next, and then the one that has
+waited longest: who asks seldom is not behind a hundred that ask all the time, and these are not behind ever new ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
+from time import perf_counter
 
 from keygraph.errors import StoreError
 from keygraph.incidents import Incident
@@ -22,6 +24,8 @@ _log = logging.getLogger(__name__)
 _ITEMS_OF_A_PLACE = 1_000
 """An operation whose bound has more items or requests than this takes several places: it is large. So is a body of more
 bytes."""
+_CLIENTS = 1_000
+"""Of more than so many clients, what those have had that do not wait is forgotten."""
 LARGE = "large "
 """The group of all large operations; before the name of a client, those of the client."""
 
@@ -30,13 +34,16 @@ class Overloaded(StoreError):
     """The server already has as many operations as it accepts. This one was not started."""
 
 
-class Place(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Place:
     """The places of one operation."""
 
     size: int
     clients: tuple[str, ...]
     limits: Mapping[str, int]
     """The most places of each group of operations that it belongs to."""
+    since: float = 0.0
+    """When the operation was started."""
 
 
 class Admission:
@@ -51,6 +58,9 @@ class Admission:
         self.refusals = Incident(_log)
         self._queues: dict[tuple[str, ...], deque[tuple[Place, asyncio.Future[None]]]] = {}
         """The operations that wait, by their clients, each in order."""
+        self._had = defaultdict[tuple[str, ...], float](float)
+        """How long clients have had places, since something waits."""
+        self._is_oldest_next = False
         self._most_waiting = most_waiting
         self._waits_by_size = waits_by_size
         self._all = {"": most_running}
@@ -91,6 +101,7 @@ class Admission:
         self.running -= 1
         _subtract(self.taken, place.limits, place.size)
         if self._queues:
+            self._had[place.clients] += place.size * (perf_counter() - place.since)
             self._start_waiting()
 
     @asynccontextmanager
@@ -110,6 +121,7 @@ class Admission:
                 return False
         for group in place.limits:
             taken[group] = taken.get(group, 0) + count
+        place.since = perf_counter()
         self.running += 1
         return True
 
@@ -144,21 +156,30 @@ class Admission:
             _subtract(self._waiting_of, ("", *place.clients), count)
 
     def _start_waiting(self) -> None:
-        """Starts what waits and finds a place: the clients in turn, each with its oldest operation."""
-        is_started = True
-        while is_started:
-            is_started = False
-            for clients, queue in [*self._queues.items()]:
-                if self.taken.get("", 0) >= self._all[""]:
-                    return  # there may be a thousand clients
-                place, turn = queue[0]
-                if turn.cancelled() or not self._start(place):
-                    continue
-                turn.set_result(None)
-                is_started = True
-                del queue[0], self._queues[clients]
-                if queue:
-                    self._queues[clients] = queue  # after all others
+        """Starts what waits and finds a place: in turn, the client that has had least, and the one that waits longest."""
+        while self.taken.get("", 0) < self._all[""]:
+            in_order = (
+                self._queues if self._is_oldest_next else sorted(self._queues, key=self._had.__getitem__)
+            )
+            found = next((clients for clients in in_order if self._starts(self._queues[clients][0])), None)
+            if found is None:
+                break
+            self._is_oldest_next = not self._is_oldest_next
+            queue = self._queues.pop(found)
+            del queue[0]
+            if queue:
+                self._queues[found] = queue  # after all others
+        if not self._queues:
+            self._had.clear()
+        elif len(self._had) > len(self._queues) + _CLIENTS:
+            self._had = defaultdict(float, {clients: self._had[clients] for clients in self._queues})
+
+    def _starts(self, queued: tuple[Place, asyncio.Future[None]]) -> bool:
+        place, turn = queued
+        if turn.cancelled() or not self._start(place):
+            return False
+        turn.set_result(None)
+        return True
 
 
 def _subtract(counted: dict[str, int], names: Iterable[str], count: int) -> None:

@@ -313,6 +313,9 @@ REMOVALS: dict[str, Removal] = {
     "test_one_client_never_has_all_places": Removal(
         "keygraph/admission.py", "dict.fromkeys(names, self._half)", "{}"
     ),
+    "test_one_that_comes_seldom_goes_before_those_that_come_again_and_again": Removal(
+        "keygraph/admission.py", "sorted(self._queues, key=self._had.__getitem__)", "self._queues"
+    ),
     "test_large_operations_leave_places_to_small_ones": Removal(
         "keygraph/admission.py", "{LARGE: self._half}", "{}"
     ),

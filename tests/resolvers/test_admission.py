@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,6 +152,12 @@ class Crowd:
             await asyncio.wait([task])
         await asyncio.sleep(0)
 
+    async def turn(self) -> str:
+        """The one that runs once what runs has ended."""
+        await self.go(self.running[0])
+        await asyncio.sleep(0)
+        return self.running[0]
+
     async def _run(self, client: str, bound: int) -> None:
         async with self.admission.place(bound, [client]):
             self.running.append(client)
@@ -176,6 +183,26 @@ async def test_one_client_never_has_all_places() -> None:
     # Free places go to the clients in turn, not to whoever has come first.
     await crowd.go("first", 4)
     assert (crowd.of("first"), crowd.of("second"), crowd.of("third")) == (2, 3, 3)
+
+
+async def test_one_that_comes_seldom_goes_before_those_that_come_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("keygraph.admission.perf_counter", itertools.count().__next__)
+    crowd = Crowd(Admission(1, 400))
+    busy = [f"busy {number}" for number in range(20)]
+    for client in busy:
+        await crowd.come(client, 6)
+    for _ in range(45):
+        await crowd.go(crowd.running[0])
+    await crowd.come("seldom", 2)
+    turns = [await crowd.turn() for _ in range(4)]
+    assert turns.count("seldom") == 2
+    # New ones do not keep those back that wait.
+    for number in range(40):
+        await crowd.come(f"new {number}", 1)
+        turns.append(await crowd.turn())
+    assert sum(client in busy for client in turns) == 22
 
 
 async def test_large_operations_leave_places_to_small_ones() -> None:

@@ -218,21 +218,25 @@ class Maker:
 
     # --- Filters --------------------------------------------------------------------------------------
 
-    def where(self, listing: Listing, depth: int) -> Where | None:
+    def where(self, listing: Listing, depth: int, *, is_negated: bool = False) -> Where | None:
         if depth < 2 and self.chance(4):
             word = self.random.choice(["and", "or", "not"])
             count = 1 if word == "not" else self.random.choice([1, 2])
-            inner = [
-                each for each in (self.where(listing, depth + 1) for _ in range(count)) if each is not None
-            ]
+            below = is_negated or word == "not"
+            several = (self.where(listing, depth + 1, is_negated=below) for _ in range(count))
+            inner = [each for each in several if each is not None]
             return Joined(word, tuple(inner)) if inner else None
         offered = self.offered.compared(listing)
         if not offered:
             return None
         path = self.random.choice([*offered])
-        operator, pool = self.random.choice(offered[path]), listing.type.kind_of(path).pool
-        value: Any = self.random.choice(pool)
         kind = listing.type.kind_of(path)
+        operators, pool = offered[path], kind.pool
+        if is_negated and kind.annotation == "ID":
+            # Whether a stored number contains a text is not decided, and so neither is the opposite.
+            operators = [each for each in operators if each not in ("contains", "beginsWith")]
+        operator = self.random.choice(operators)
+        value: Any = self.random.choice(pool)
         match operator:
             case "exists":
                 value = self.chance(2)
