@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_859, ("server",): 14_155, ("tests",): 102_740}
+LINES = {("keygraph", "resolvers"): 62_859, ("server",): 14_155, ("tests",): 102_741}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -14,6 +14,7 @@ from keygraph.keys.types import decode
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import COUNTED, keys_of_numbers
 from keygraph.tables.interchange import Interchange
+from keygraph.writing.marks import ADDED
 from tests.conftest import MakeStore
 from tests.documents.served import EXAMPLES, Served, lines_of
 
@@ -87,7 +88,7 @@ def _check(record: RecordType, item: Item) -> None:
 def without_counted(record: RecordType, item: Item) -> Item:
     """The item without what is computed over its lists, and without the keys that hold it: other items say it."""
     fields = [field for field in record.fields.values() if field.kept in COUNTED]
-    names = {field.attribute[0] for field in fields}
+    names = {ADDED, *(field.attribute[0] for field in fields)}
     names |= {key.name for keys in keys_of_numbers(record, fields) for key in keys.attributes}
     return {name: value for name, value in item.items() if name not in names}
 
