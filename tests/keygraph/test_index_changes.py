@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
-from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -189,26 +187,6 @@ async def test_whoever_knows_a_deleted_index_does_not_read_the_one_that_replaced
         for request in (Query("on", "ByState"), BatchWrite((person(2),))):
             with pytest.raises(Unavailable, match="the keys of its index ByState are state"):
                 await knowing.send(request)
-
-
-async def test_files_of_layout_3_are_read_and_get_indexes(tmp_path: Path) -> None:
-    """Indexes had no numbers then: they were numbered in the order of their names."""
-    path = tmp_path / "people.db"
-    both = PLAIN.with_indexes([BY_STATE, BY_CITY])
-    async with open_store(f"sqlite:{path}", both) as store:
-        await store.send(CreateTable())
-        await store.send(BatchWrite((person(1),)))
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 3")
-        [(schema,)] = connection.execute("SELECT schema FROM keygraph_tables").fetchall()
-        assert '"at"' not in schema
-    async with open_store(f"sqlite:{path}", both) as store:
-        await finish(store, DeleteIndex("ByCity"))
-        await finish(store, CreateIndex(Index("ByName", "name")))
-    async with open_store(f"sqlite:{path}", PLAIN.with_indexes([BY_STATE, Index("ByName", "name")])) as store:
-        await store.send(BatchWrite((person(2),)))
-        assert await in_index(store, BY_STATE, "on") == [person(1), person(2)]
-        assert await in_index(store, Index("ByName", "name"), "n2") == [person(2)]
 
 
 # --- What can be changed ------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def _make_foreign(path: Path) -> None:
         connection.execute("CREATE TABLE theirs (id)")
 
 
-def _make_newer(path: Path) -> None:
+def _make_of_another_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {0x4B657967}")
         connection.execute("PRAGMA user_version = 99")
@@ -154,7 +154,7 @@ def _make_newer(path: Path) -> None:
         (_make_folder, "unable to open database file"),
         (_make_text, "it is not a SQLite file"),
         (_make_foreign, "it is another program's SQLite file"),
-        (_make_newer, "it was written by a newer version of Keygraph"),
+        (_make_of_another_version, "it was written by another version of Keygraph"),
     ],
 )
 async def test_a_file_that_cannot_be_used_is_one_clear_line(

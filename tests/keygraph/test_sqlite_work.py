@@ -8,15 +8,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
-import orjson
 import pytest
 
 from keygraph.dynamo.conditions import Eq
-from keygraph.dynamo.items import Item, typed_item
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Count, CreateTable, DeleteTable, Prefix, Query, Scan
 from keygraph.engines.sqlite import layout, reads
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
@@ -148,66 +146,6 @@ async def test_an_index_follows_a_change_from_true_to_one(shop: SQLiteStore) -> 
     await put(shop, {**item, "flag": Decimal(1)})
     [found] = (await shop.send(Query("k", index="by-price"))).items
     assert type(found["flag"]) is Decimal
-
-
-# --- Files of earlier layouts -----------------------------------------------------------------------
-
-OLD: Item = {
-    "PK": "p",
-    "SK": "s",
-    "Kind": "k",
-    "Price": Decimal("19.99"),
-    "n": Decimal(50),
-    "true": True,
-    "null": None,
-    "set": frozenset({"a", "b"}),
-    "map": {"x": Decimal(1)},
-}
-
-
-def _make_older(connection: sqlite3.Connection, version: int) -> None:
-    """Makes a file one of an earlier layout: without hashes in indexes, and in layout 1 with all values typed."""
-    for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE name LIKE 'table%'").fetchall():
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})") if row[1] != "hash"]
-        keys, *_ = ", ".join(columns).split(", size")
-        connection.execute(f"ALTER TABLE {name} RENAME TO newer")
-        connection.execute(f"CREATE TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({keys})) WITHOUT ROWID")
-        connection.execute(f"INSERT INTO {name} SELECT {', '.join(columns)} FROM newer")
-        connection.execute("DROP TABLE newer")
-        if version == 1:
-            connection.create_function(
-                "typed", 1, lambda content: orjson.dumps(typed_item(layout.whole(orjson.loads(content))))
-            )
-            connection.execute(f"UPDATE {name} SET item = typed(item)")
-    connection.execute(f"PRAGMA user_version = {version}")
-    connection.commit()
-
-
-@pytest.mark.parametrize("version", [1, 2])
-async def test_a_file_of_an_earlier_layout_is_read_and_written(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "shop.db"
-    others = [{**OLD, "SK": f"{number:02}", "Price": Decimal(7)} for number in range(20)]
-    async with open_sqlite(path, SHOP) as store:
-        await store.send(CreateTable())
-        await put(store, OLD, *others)
-        queries = [Query("k", index="by-price"), Query("k", index="named"), Query("s", index="keys-only")]
-        before = [await store.send(query) for query in queries]
-    with closing(sqlite3.connect(path)) as connection:
-        _make_older(connection, version)
-    async with open_sqlite(path, SHOP) as store, open_sqlite(path, SHOP):
-        assert [await store.send(query) for query in queries] == before
-        assert (await store.send(Query("p"))).items == [*others, OLD]
-        narrow = await store.send(
-            Query("p", projection=(("n",), ("map", "x"), ("Kind",)), limit=1, forward=False)
-        )
-        assert narrow.items == [{"n": Decimal(50), "map": {"x": Decimal(1)}, "Kind": "k"}]
-        # The same item again changes nothing in an index, whichever layout its row is of.
-        assert (await put(store, OLD)).cost.write_units == 1
-        await put(store, {**OLD, "Price": Decimal(3)})
-        found = await store.send(Query("k", index="by-price", limit=1))
-        assert [item["Price"] for item in found.items] == [Decimal(3)]
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (5,)
 
 
 @pytest.mark.parametrize(

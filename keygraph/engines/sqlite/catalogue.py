@@ -18,38 +18,35 @@ from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.streams import Stream, StreamShard
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.engines.sqlite.changes import create_log
-from keygraph.engines.sqlite.layout import Layout, key_hash
+from keygraph.engines.sqlite.layout import Layout
 from keygraph.engines.sqlite.writes import fill_index
 from keygraph.errors import TableMissing, Unavailable
 
 _APPLICATION_ID = 0x4B657967
 """`Keyg`, in the header of the file."""
-_LAYOUT_VERSION = 5
-"""Files of earlier layouts are changed when they are opened (`keygraph.engines.sqlite.layout`). Layout 3 had no unfinished
-indexes, and its indexes had no numbers. Layout 4 had no streams: who knows only that would write without logging it."""
-_HASHED_VERSION = 3
+_LAYOUT_VERSION = 1
 _STEP_ITEMS = 1000
 """How many items one step of creating an index looks at. Other writes wait meanwhile, about 30 ms."""
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:
-    """Makes a new file one of Keygraph's. Raises Unavailable for another program's file, or one with a later layout."""
+    """Makes a new file one of Keygraph's. Raises Unavailable for another program's file, or one with another layout."""
     application, version, objects = (
         connection.execute(sql).fetchone()[0]
         for sql in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
     )
-    if application == _APPLICATION_ID and version > _LAYOUT_VERSION:
-        raise Unavailable("it was written by a newer version of Keygraph")
-    if application != _APPLICATION_ID and (application or objects):
+    is_ours = application == _APPLICATION_ID
+    if is_ours and version != _LAYOUT_VERSION:
+        raise Unavailable("it was written by another version of Keygraph")
+    if not is_ours and (application or objects):
         raise Unavailable("it is another program's SQLite file")
     connection.execute("PRAGMA journal_mode = WAL")
     # A connection that changes the mode, of a copy that SQLite made, has the log open only when it reads.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if application == _APPLICATION_ID and version == _LAYOUT_VERSION:
+    if is_ours:
         return  # also on a full disk, and while another process writes
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    [version] = connection.execute("PRAGMA user_version").fetchone()
     connection.execute(f"PRAGMA user_version = {_LAYOUT_VERSION}")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS keygraph_tables"
@@ -60,18 +57,7 @@ def prepare_file(connection: sqlite3.Connection) -> None:
         " (token TEXT PRIMARY KEY, asked BLOB NOT NULL, at REAL NOT NULL) WITHOUT ROWID"
     )
     connection.execute("CREATE INDEX IF NOT EXISTS keygraph_tokens_at ON keygraph_tokens (at)")
-    if version < _HASHED_VERSION:
-        _rebuild_indexes(connection)
     connection.execute("COMMIT")
-
-
-def _rebuild_indexes(connection: sqlite3.Connection) -> None:
-    """Adds the hashes to the indexes of all tables, unless the file is new and has none."""
-    connection.create_function("key_hash", -1, key_hash, deterministic=True)
-    for number, schema in connection.execute("SELECT number, schema FROM keygraph_tables").fetchall():
-        for keyed in _layout(number, schema).indexes.values():
-            for statement in keyed.rebuild:
-                connection.execute(statement)
 
 
 class Catalogue:
@@ -167,8 +153,7 @@ class Catalogue:
             layout, schema = self._changeable(connection)
             entry = None
         if entry is None:
-            entry = {**described, "at": schema["created"], "looked_at": 0, "last": None}
-            schema["created"] += 1
+            entry = {**_created(schema, index), "looked_at": 0, "last": None}
             schema["indexes"].append(entry)
             layout = self._change(connection, schema)
             connection.execute(layout.indexes[index.name].create)
@@ -193,15 +178,11 @@ class Catalogue:
             self._change(connection, schema)
 
     def _changeable(self, connection: sqlite3.Connection) -> tuple[Layout, dict[str, Any]]:
-        """Returns the table's layout and schema, in which each index has a number."""
+        """Returns the table's layout and schema."""
         layout = self.find(connection)
         if layout is None:
             raise TableMissing(f"there is no table {self._declared.name}")
-        schema: dict[str, Any] = orjson.loads(layout.schema)
-        for at, entry in enumerate(schema["indexes"]):
-            entry.setdefault("at", at)
-        schema.setdefault("created", len(schema["indexes"]))
-        return layout, schema
+        return layout, orjson.loads(layout.schema)
 
     def _change(self, connection: sqlite3.Connection, schema: dict[str, Any]) -> Layout:
         row = _text(schema), self._declared.name
@@ -220,14 +201,23 @@ def _text(schema: dict[str, Any]) -> str:
 def _layout(number: int, text: str) -> Layout:
     schema: dict[str, Any] = orjson.loads(text)
     entries = schema["indexes"]
-    places = {entry["name"]: entry.get("at", at) for at, entry in enumerate(entries)}
+    places = {entry["name"]: entry["at"] for entry in entries}
     unfinished = {entry["name"] for entry in entries if "looked_at" in entry}
     return Layout(_table(schema), number, places, unfinished, schema.get("log"), text)
 
 
 def _schema(table: Table) -> dict[str, Any]:
-    indexes = sorted(table.indexes, key=lambda index: index.name)
-    return {**_key_schema(table), "indexes": [_index_schema(index) for index in indexes]}
+    schema = {**_key_schema(table), "indexes": [], "created": 0}
+    schema["indexes"] = [
+        _created(schema, index) for index in sorted(table.indexes, key=lambda index: index.name)
+    ]
+    return schema
+
+
+def _created(schema: dict[str, Any], index: Index) -> dict[str, Any]:
+    """Returns the entry of a new index, with a number that no index of the table has had."""
+    schema["created"] += 1
+    return {**_index_schema(index), "at": schema["created"]}
 
 
 def _index_schema(index: Index) -> dict[str, Any]:

@@ -9,9 +9,6 @@ projected item. The size comes before the item, so that a count does not read it
 
 An item is a JSON object. Text, whole numbers of up to 18 digits, true, false and null are stored as JSON values; every
 other value is in DynamoDB's typed form, which is an object with one name. Only the requested parts of an item are decoded.
-
-Layout 1 of the file had the typed form for all values, so its rows can be read as they are. Layouts 1 and 2 had no
-hashes in indexes: `Keyed.rebuild` adds them.
 """
 
 from __future__ import annotations
@@ -84,9 +81,9 @@ class Keyed:
         """The attributes that its rows have; None for all."""
         self.overhead = LOCAL_ENTRY_BYTES if index is not None and index.local else 0
         """The bytes that a row takes in a write in addition to its attributes."""
-        self._given = [f"k{at}" for at in range(len(attributes))]
+        given = [f"k{at}" for at in range(len(attributes))]
         hashed = ["hash"] if self._is_hashed else []
-        self.columns = (*self._given[: self._own], *hashed, *self._given[self._own :])
+        self.columns = (*given[: self._own], *hashed, *given[self._own :])
         """The columns that order its rows."""
         columns, marks = ", ".join(self.columns), ", ".join("?" for _ in self.columns)
         is_key = " AND ".join(f"{column} = ?" for column in self.columns)
@@ -130,20 +127,6 @@ class Keyed:
         own, rest = position[: self._own], position[self._own :]
         return *own, key_hash(*[position[at] for at in self._table_key]), *rest
 
-    @property
-    def rebuild(self) -> tuple[str, ...]:
-        """The statements that add the hashes to a SQLite table of layout 2; none if its rows have none."""
-        if not self._is_hashed:
-            return ()
-        key = ", ".join([self._given[at] for at in self._table_key])
-        values = ", ".join([f"key_hash({key})" if each == "hash" else each for each in self.columns])
-        return (
-            f"ALTER TABLE {self.name} RENAME TO layout_2",
-            self.create,
-            f"INSERT INTO {self.name} SELECT {values}, size, item FROM layout_2",
-            "DROP TABLE layout_2",
-        )
-
 
 class _ReadFrom(dict[str | None, Keyed]):
     """The SQLite table for an index's name, or None for the table. Raises BadUserInput for a missing index."""
@@ -163,10 +146,10 @@ class Layout:
         self,
         table: Table,
         number: int,
-        places: Mapping[str, int] | None = None,
-        unfinished: Collection[str] = (),
-        log: str | None = None,
-        schema: str = "",
+        places: Mapping[str, int],
+        unfinished: Collection[str],
+        log: str | None,
+        schema: str,
     ) -> None:
         """`number` is the table's number in the catalogue, which names the SQLite tables, with the number of each index in
         `places`. The `unfinished` indexes are written, but not read yet. `log` is the SQLite table with its changes, if it
@@ -178,8 +161,8 @@ class Layout:
         self.rules = WriteRules(table)
         self.items = Keyed(f"table_{number}", table, None)
         self.indexes = {
-            index.name: Keyed(f"table_{number}_index_{places[index.name] if places else at}", table, index)
-            for at, index in enumerate(table.indexes)
+            index.name: Keyed(f"table_{number}_index_{places[index.name]}", table, index)
+            for index in table.indexes
         }
         ready = [index for index in table.indexes if index.name not in unfinished]
         self.table = table.with_indexes(ready) if unfinished else table
@@ -237,7 +220,7 @@ def whole(stored: Stored) -> Item:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Returns whether two rows have the same item, regardless of the layout and order in which they were written."""
+    """Returns whether two rows have the same item, regardless of the order in which its attributes were written."""
     return one == other or _ordered(one) == _ordered(other)
 
 
