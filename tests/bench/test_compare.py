@@ -6,19 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import orjson
 import pytest
 from graphql import parse, validate
 
-from bench.compare import __main__ as command
-from bench.compare import data
-from bench.compare.figures import Counted, Figures, Found, Turns, percentile
+from bench.compare.figures import Counted, Figures, Turns
 from bench.compare.load import Clients, Connection, WrongAnswerError, http_post
 from bench.compare.proxy import Proxy
 from bench.compare.queries import QUERIES, queries
-from bench.compare.report import goals_table, memory_line, processor_table, quick_table, whole_table
 from bench.compare.servers import KEYGRAPH, PLAIN, Running
 from bench.compare.turns import DifferentAnswersError, compare_answers
 from keygraph_examples.commerce import graph
@@ -144,15 +140,6 @@ async def test_answers_go_through_whole(pieces: int, is_chunked: bool) -> None:
         connection.close()
 
 
-async def test_each_request_waits() -> None:
-    async with proxied(FakeStore(), delay_seconds=0.05) as port:
-        loop, connection = asyncio.get_running_loop(), Connection(port)
-        began = loop.time()
-        await post(port, b"{}")(connection)
-        assert loop.time() - began >= 0.05
-        connection.close()
-
-
 # --- The clients --------------------------------------------------------------------------------------
 
 
@@ -203,45 +190,10 @@ async def test_servers_that_answer_differently_are_not_compared() -> None:
         each.close()
 
 
-# --- The data -----------------------------------------------------------------------------------------
-
-
-def test_the_table_is_what_the_queries_say() -> None:
-    kinds: dict[str, int] = {}
-    keys = set()
-    for item in data.items():
-        kinds[str(item["Type"])] = kinds.get(str(item["Type"]), 0) + 1
-        keys.add((item["PK"], item["SK"]))
-    assert kinds == {
-        "Category": 1 + 3 + 9 + 27 + 81,
-        "CategoryChild": 3 + 9 + 27 + 81,
-        "User": 100,
-        "Product": 800,
-        "ProductCategory": 800,
-        "Order": 200,
-        "OrderItem": 1000,
-    }
-    assert len(keys) == sum(kinds.values())
-
-
 def test_the_queries_are_those_of_the_model() -> None:
     schema = schema_of(graph)
     for query in QUERIES:
         assert validate(schema._schema, parse(query.document)) == []
-
-
-# --- The figures and the page -------------------------------------------------------------------------
-
-
-def test_percentiles_are_values_that_were_measured() -> None:
-    assert percentile([5.0], 95) == 5.0
-    assert percentile([float(value) for value in range(100, 0, -1)], 50) == 50.0
-    assert percentile([float(value) for value in range(100, 0, -1)], 95) == 95.0
-    assert percentile([1.0, 2.0, 3.0], 50) == 2.0
-
-
-def figures(server: str, query: str, clients: int, processor_ms: float, round_trips: int = 4) -> Figures:
-    return Figures(server, query, clients, processor_ms, 100.0, processor_ms * 2, 99.0, 64, round_trips)
 
 
 def test_a_turn_is_the_median_and_latencies_are_pooled() -> None:
@@ -251,66 +203,3 @@ def test_a_turn_is_the_median_and_latencies_are_pooled() -> None:
     turns.add(9.0, 2.0, [0.50] * 10)
     found = Figures.of("keygraph", "nested", 16, turns, Counted(64, 4))
     assert found == Figures("keygraph", "nested", 16, 20.0, 10.0, 20.0, 500.0, 64, 4)
-
-
-NAMES = {"keygraph": "Keygraph", "apollo": "Apollo", "floor-plain": "floor"}
-FOUND = Found(
-    [
-        figures("keygraph", "nested", 1, 6.0),
-        figures("apollo", "nested", 1, 12.0, 6),
-        figures("keygraph", "nested", 16, 10.0),
-        figures("apollo", "nested", 16, 20.0, 6),
-        figures("floor-plain", "nested", 16, 12.5, 6),
-        figures("keygraph", "list", 16, 3.0, 1),
-        figures("floor-plain", "list", 16, 1.0, 1),
-    ],
-    {"keygraph": 99.6, "floor-plain": 45.2},
-)
-
-
-def test_the_page_shows_ratios_of_the_run_with_the_most_clients() -> None:
-    assert processor_table(FOUND, NAMES) == (
-        "| query | Keygraph | Apollo | floor | Keygraph / Apollo | Keygraph / floor |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: |\n"
-        "| nested | 10.00 | 20.00 | 12.50 | 0.50 | 0.80 |\n"
-        "| list | 3.00 | – | 1.00 | – | 3.00 |\n"
-    )
-
-
-def test_goals_are_told_as_reached_only_where_they_are() -> None:
-    lines = goals_table(FOUND).splitlines()
-    assert "| nested: at most 0.6 of the floor's processor time | 0.80 | **no** |" in lines
-    assert "| list: at most 1 of the floor's processor time | 3.00 | **no** |" in lines
-    assert "| nested: at most 0.4 of Apollo's processor time | 0.50 | **no** |" in lines
-    assert "| wide: at most 0.7 of the floor's processor time | – | not measured |" in lines
-    assert "| nested: 4 round trips | 4.00 | yes |" in lines
-    assert "| nested: at most 0.6 of Apollo's p50, one client | 0.50 | yes |" in lines
-
-
-def test_the_whole_table_has_a_row_for_each_setting() -> None:
-    lines = whole_table(FOUND, NAMES).splitlines()
-    assert len(lines) == 2 + len(FOUND.figures)
-    assert lines[2] == "| nested | 1 | Keygraph | 12.0 | 99.0 | 100.0 | 6.00 | 64 | 4 |"
-    assert memory_line(FOUND, NAMES) == "Peak memory in MB, all queries together: Keygraph 100, floor 45.\n"
-
-
-def test_a_quick_run_tells_the_change_of_ratios_and_keeps_them(tmp_path: Path) -> None:
-    file = tmp_path / "made" / "quick.json"
-    assert command.compare_with_last(FOUND, file) == quick_table(FOUND, {})
-    assert orjson.loads(file.read_bytes()) == {"nested": 0.8, "list": 3.0}
-    file.write_bytes(orjson.dumps({"nested": 1.6, "wide": 4.0}))
-    [_, nested, listed] = command.compare_with_last(FOUND, file).splitlines()
-    assert nested.split() == ["nested", "10.00", "12.50", "0.80", "1.60", "-50%"]
-    assert listed.split() == ["list", "3.00", "1.00", "3.00", "–", "–"]
-    assert orjson.loads(file.read_bytes()) == {"nested": 0.8, "wide": 4.0, "list": 3.0}
-
-
-def test_what_is_absent_is_said_by_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("bench.compare.servers.shutil.which", lambda _: None)
-    names = [server.name for server in command.present(None)]
-    assert names == ["keygraph", "strawberry", "floor-plain", "floor-merged"]
-    assert capsys.readouterr().err == "without apollo: node was not found: install Node.js 20 or newer\n"
-    with pytest.raises(ValueError, match="there is no server yoga: choose from keygraph, apollo"):
-        command.present(["yoga"])

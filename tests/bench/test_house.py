@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import re
-import types
-from collections.abc import Callable
 
 import pytest
 
@@ -24,7 +22,6 @@ from bench.house import (
     imports,
     nested_query_trace,
     sources_in,
-    tracing,
     twins,
     two_way_folders,
 )
@@ -99,79 +96,3 @@ def test_the_import_rules_are_kept() -> None:
 @pytest.mark.long
 def test_nothing_stands_twice() -> None:
     assert twins(sources_in(*TOLD_ONCE)) == []
-
-
-def test_twins_are_found_whatever_their_variables_are_called() -> None:
-    one = """
-def mean(values, weights):
-    total = sum(value * weight for value, weight in zip(values, weights))
-    count = sum(weights)
-    if count == 0:
-        return None
-    return total / count
-"""
-    other = one.replace("mean", "average").replace("value", "price").replace("weight", "amount")
-    assert twins({"one.py": one, "other.py": other})[0] == ["one.py:3", "other.py:3"]
-    assert twins({"one.py": one, "other.py": other.replace("*", "+")}) == []
-
-
-# --- How it is counted --------------------------------------------------------------------------------
-
-
-def module(name: str, source: str, **known: Callable[..., object]) -> types.ModuleType:
-    """A module of that name with that source, which is not imported."""
-    made = types.ModuleType(name)
-    made.__dict__.update(known)
-    exec(compile(source, f"{name}.py", "exec"), made.__dict__)
-    return made
-
-
-def test_moves_go_there_and_back() -> None:
-    inner = module(
-        "keygraph.inner", "def double(number): return own(number)\ndef own(number): return 2 * number"
-    )
-    outer = module(
-        "keygraph_resolvers.outer",
-        "def all_doubled(numbers): return list(map(double, numbers))",
-        double=inner.double,
-    )
-    with tracing() as found:
-        assert outer.all_doubled([1, 2, 3]) == [2, 4, 6]
-    assert list(found.modules) == ["keygraph_resolvers.outer", "keygraph.inner"]
-    assert found.functions == {
-        ("keygraph_resolvers.outer", "all_doubled"),
-        ("keygraph.inner", "double"),
-        ("keygraph.inner", "own"),
-    }
-    # Three calls, and their three returns.
-    assert found.moves == 6
-
-
-def test_circles_and_arrows_both_ways_are_found() -> None:
-    imported = {
-        "keygraph": {"keygraph.graph"},
-        "keygraph.graph": {"keygraph.keys.text", "keygraph.errors"},
-        "keygraph.keys.text": {"keygraph.errors", "keygraph.model.paths"},
-        "keygraph.model.paths": {"keygraph.keys.types"},
-        "keygraph.model.records": {"keygraph.model.readers"},
-        "keygraph.model.readers": {"keygraph.model.records"},
-    }
-    assert circles(imported) == [["keygraph.model.readers", "keygraph.model.records"]]
-    assert two_way_folders(imported) == [("keygraph.keys", "keygraph.model")]
-
-
-def test_the_told_way_is_found() -> None:
-    text = """A request passes
-
-    1. `keygraph_server.app`: routes, see `keygraph_server.other`: it is no line of its own.
-    2. `keygraph_resolvers.plan.documents`,
-       `keygraph_resolvers.plan.compile`: the plan.
-- `keygraph.engines.sqlite.engine`: the rows
-and `keygraph.graph`: is none.
-"""
-    assert told_modules(text) == [
-        "keygraph_server.app",
-        "keygraph_resolvers.plan.documents",
-        "keygraph_resolvers.plan.compile",
-        "keygraph.engines.sqlite.engine",
-    ]

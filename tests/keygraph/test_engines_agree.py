@@ -26,7 +26,7 @@ made (`made_requests`) or compared (here), and is named only here:
     Fails at a segment where the partition key is       Segments are for every table: such a table is scanned
     binary.                                             whole.
 
-    Takes much of what DynamoDB refuses.                MOTO_TAKES in test_limits_agree names each, with its reason.
+    Takes much of what DynamoDB refuses.                It is never sent: test_limits_agree has what is refused.
 
     Difference of DynamoDB Local                        DynamoDB's rule, and how it is kept out
     --------------------------------------------------- -----------------------------------------------------------
