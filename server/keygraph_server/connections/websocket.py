@@ -9,6 +9,7 @@ others wait here. Frames are parsed a few at a time, in the rounds of the event 
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 from weakref import proxy
 
@@ -35,8 +36,8 @@ _UNSENT_BYTES = 64 * 1024
 """With more unsent bytes, it waits for its client."""
 _STOP_SECONDS = 2.0
 """How long it stays open after the server is told to stop, for the application to end it."""
-_POLICY = 1008
-"""The code of a close for what the server does not allow (RFC 6455, 7.4.1)."""
+_POLICY, _TOO_LARGE = 1008, 1009
+"""The codes of a close for what the server does not allow, and for a message beyond the limit (RFC 6455, 7.4.1)."""
 
 
 class WebSocketConnection(WSProtocol):
@@ -64,6 +65,9 @@ class WebSocketConnection(WSProtocol):
         self._is_kept, self._is_waiting = False, True
         self._has_more = False
         """Whether there is more than was parsed in the last turn."""
+        self._is_refused = False
+        """Whether it is being closed. The rest of what the client sends is discarded, not parsed."""
+        self.buffer.max_length = sys.maxsize  # uvicorn would close at once
 
     # Called by asyncio.
 
@@ -81,6 +85,8 @@ class WebSocketConnection(WSProtocol):
             self._turn.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
         self._unparsed += len(data)
         self._unread += data
         if self._turn is None:
@@ -144,6 +150,8 @@ class WebSocketConnection(WSProtocol):
         if event.message_finished:
             self._queued += before + len(event.data)
             self._frames, self._since = 0, None
+        elif self.buffer.length > self.config.ws_max_size:
+            self._close(f"a message is limited to {self.config.ws_max_size:,} bytes", _TOO_LARGE)
         elif is_mostly_framing(self.buffer.length, self._frames, 0, 0):
             self._close("a message may have 128 frames, and one more for each KB")
         elif self._since is None:
@@ -195,22 +203,27 @@ class WebSocketConnection(WSProtocol):
         if not turn.cancelled() and not self.transport.is_closing():
             self.handle_events()
 
-    def _close(self, reason: str) -> None:
-        """Ends the connection of a client that does what is not allowed."""
+    def _close(self, reason: str, code: int = _POLICY) -> None:
+        """Ends the connection of a client that does what is not allowed. What it still sends is discarded for a while:
+        closing at once would reset the connection, and the client would not learn why."""
         self.gate.closed[reason] += 1
-        self.close_sent = True
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": _POLICY, "reason": reason})
-        self.transport.write(self.conn.send(events.CloseConnection(code=_POLICY, reason=reason)))
-        self.transport.close()
+        self.close_sent = self._is_refused = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.transport.write(self.conn.send(events.CloseConnection(code=code, reason=reason)))
+        self.transport.write_eof()
+        self.close_timer = self.loop.call_later(_STOP_SECONDS, self.transport.close)
+        self.buffer.clear()
+        self._since = None
 
     def _settle(self) -> None:
         """Reads if there is room for more, and counts what waits."""
         transport = self.transport
         if not transport.is_closing():
-            if self.read_paused or self._has_more or self._turn is not None or not self.writable.is_set():
-                transport.pause_reading()
-            else:
+            is_busy = self.read_paused or self._has_more or self._turn is not None
+            if self._is_refused or (not is_busy and self.writable.is_set()):
                 transport.resume_reading()
+            else:
+                transport.pause_reading()
         waiting = self._unparsed + self.buffer.length + self._queued + _QUEUED_BYTES * self.queue.qsize()
         unsent = transport.get_write_buffer_size()
         is_waiting = not self._is_kept or unsent > _UNSENT_BYTES or not self.writable.is_set()
@@ -239,6 +252,7 @@ class WebSocketConnection(WSProtocol):
                 self._since, self._length_then = now, self.buffer.length
             elif now - self._since > self.gate.settings.body_timeout and not self.close_sent:
                 self._close("a message took too long to arrive")
+                self._settle()
 
     def close_now(self) -> None:
         """Closes the connection, whatever it is doing."""
