@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -50,10 +50,10 @@ class Viewer(Mapping[str, Any]):
             claims = {name: claims.get(name) for name in ("iss", "sub")}
         return _hash(claims)
 
-    @property
-    def rights(self) -> str:
-        """A hash of all claims that do not differ between tokens: whoever has the same sees the same."""
-        return _hash(self._claims)
+    def rights(self, ruling: Collection[str]) -> str:
+        """A hash of the claims that rules compare (`ruling`), and of all that do not differ between tokens: whoever has
+        the same sees the same."""
+        return _hash(self._claims, ruling)
 
     @property
     def roles(self) -> frozenset[str]:
@@ -65,8 +65,8 @@ ANONYMOUS = Viewer()
 """The viewer of a request without a token."""
 
 
-def _hash(claims: Claims) -> str:
-    lasting = {name: each for name, each in claims.items() if name not in _OF_A_TOKEN}
+def _hash(claims: Claims, ruling: Collection[str] = ()) -> str:
+    lasting = {name: each for name, each in claims.items() if name not in _OF_A_TOKEN or name in ruling}
     return hashlib.sha256(stable_text(lasting).encode()).hexdigest()
 
 

@@ -5,7 +5,7 @@ They only record what was declared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -22,6 +22,18 @@ class Claim:
 
     def __repr__(self) -> str:
         return f'viewer("{self.name}")'
+
+
+def claims_in(condition: object) -> Iterator[str]:
+    """Yields the names of the claims in a condition."""
+    match condition:
+        case Claim(name):
+            yield name
+        case Mapping():
+            yield from claims_in([*condition.values()])
+        case list() | tuple():
+            for each in condition:
+                yield from claims_in(each)
 
 
 @dataclass(frozen=True, slots=True)

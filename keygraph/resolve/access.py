@@ -22,7 +22,7 @@ from keygraph.access.grants import (
     any_of,
     none_of,
 )
-from keygraph.access.language import WRITES, AccessRule, Action, Claim
+from keygraph.access.language import WRITES, AccessRule, Action, Claim, claims_in
 from keygraph.declare.declaration import access_of
 from keygraph.dynamo.conditions import Condition, Eq, Path
 from keygraph.dynamo.expressions import simplified
@@ -483,7 +483,7 @@ class _RuleReader:
         for operator, value in compared.items():
             if operator not in offered:
                 raise ValueError(f"{name} has no {operator}; it has {', '.join(offered)}")
-            is_claimed = _has_claim(value)
+            is_claimed = any(claims_in(value))
             if is_claimed and operator in ("exists", "between"):
                 raise ValueError(f"{name}.{operator} takes no claim")
             make = _of_claim if is_claimed else _of_value
@@ -549,13 +549,6 @@ def _key_text(slot: Slot, value: Any, *, is_claim: bool) -> str:
     """Returns a value as the text of a slot."""
     type_ = slot.text.type
     return slot.text.render(decode(type_, attribute_of_claim(type_, value)) if is_claim else value)
-
-
-def _has_claim(value: object) -> bool:
-    inside = (
-        value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    )
-    return any(isinstance(each, Claim) for each in (value, *inside))
 
 
 def _joined(join: Callable[[Iterable[Decision]], Decision], parts: Sequence[ConditionOf]) -> ConditionOf:

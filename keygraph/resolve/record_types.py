@@ -11,7 +11,7 @@ from itertools import combinations
 from types import ModuleType
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
-from keygraph.access.language import AccessRule
+from keygraph.access.language import AccessRule, claims_in
 from keygraph.declare.declaration import ListOptions, Writes
 from keygraph.declare.decorators import options_of
 from keygraph.dynamo.conditions import Condition
@@ -284,6 +284,14 @@ class RecordTypes:
     def has_access_rules(self) -> bool:
         """Whether there are rules for who may see and change what; without them everybody may."""
         return any(record.access is not None for record in self.types.values())
+
+    @cached_property
+    def ruling_claims(self) -> frozenset[str]:
+        """The names of the claims that rules compare."""
+        accesses = [record.access for record in self.types.values() if record.access is not None]
+        return frozenset(
+            name for access in accesses for grant in access.every for name in claims_in(grant.rule.where)
+        )
 
     # --- Mirrors and counterparts ---------------------------------------------------------------------
 

@@ -327,7 +327,7 @@ class GuardedWalks(NaiveWalks):
         super().__init__(naive.graph, naive.lists, secret)
         self._naive = naive
         if naive.graph.has_access_rules:
-            self._run.rights = Viewer(naive.access.claims).rights
+            self._run.rights = Viewer(naive.access.claims).rights(naive.graph.ruling_claims)
 
     def found(self, walk: NodeWalk, owner: Thing, given: Mapping[str, Any], *, is_counted: bool) -> Any:
         self._paths = walk.paths

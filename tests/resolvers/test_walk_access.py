@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import permutations
 from random import Random
 from typing import Any
@@ -39,10 +40,17 @@ ME = viewer("sub")
 STAFF = read(role="staff")
 
 
-@node("ROOM#{room_id}", access=[read(where={"open": True}), read(where={"guests": {"guest": ME}}), STAFF])
+SIGNED_IN = read(where={"signed_in": viewer("auth_time")})
+
+
+@node(
+    "ROOM#{room_id}",
+    access=[read(where={"open": True}), read(where={"guests": {"guest": ME}}), SIGNED_IN, STAFF],
+)
 class Room:
     room_id: ID
     open: bool = False
+    signed_in: int | None = None
     doors_open: bool = True
 
     doors: Many[Door] = many(at="room", access=[read(where={"doors_open": True}), STAFF])
@@ -94,7 +102,10 @@ def door(one: str, other: str, **values: Any) -> Item:
 async def shop(make_store: MakeStore) -> Shop:
     """a leads to b and c; behind the closed b lies d, behind c by a secret door e, and behind f, which nobody leaves, g."""
     made = world(house, await make_store(house.table))
-    rooms = [room(name) for name in "acdeg"] + [room("b", open=False), room("f", doors_open=False)]
+    rooms = [room(name) for name in "acdeg"] + [
+        room("b", open=False, signed_in=Decimal(7)),
+        room("f", doors_open=False),
+    ]
     doors = [door(*pair) for pair in ("ab", "ac", "bd", "cf", "fg")] + [door("c", "e", secret=True)]
     guest = {"PK": "ROOM#b", "SK": "GUEST#eva", "type": "Guest"}
     await made.put(*rooms, *doors, guest)
@@ -135,6 +146,11 @@ async def test_a_walk_does_not_continue_where_somebody_with_other_rights_was(sho
     assert (await page(f'after: "{cursor}"', {**staff, "exp": 2}))[0] == ["e", "f", "h", "g"]
     for claims in ({"sub": "max"}, {"sub": "max", "roles": []}):
         assert (await page(f'after: "{cursor}"', claims))[0] == ["c", "f"]
+    signed_in, later = ({"sub": "max", "auth_time": at} for at in (7, 8))
+    first, cursor = await page("first: 3", signed_in)
+    assert first == ["b", "c", "d"]
+    assert (await page(f'after: "{cursor}"', signed_in))[0] == ["f", "h"]
+    assert (await page(f'after: "{cursor}"', later))[0] == ["c", "f"]
     cursor = (await page("first: 1", {"sub": "max", "of": "other"}))[1]
     assert (await page(f'after: "{cursor}"', {"sub": "max", "of": "other"}))[0] == ["f"]
     assert (await page(f'after: "{cursor}"', {"sub": "max"}))[0] == ["c", "f"]

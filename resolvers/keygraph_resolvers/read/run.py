@@ -111,7 +111,7 @@ class Run:
     @cached_property
     def rights(self) -> str | None:
         """What decides what the viewer sees, as a hash; None if everybody sees everything."""
-        return None if self.access is None else self.viewer.rights
+        return None if self.access is None else self.viewer.rights(self.graph.ruling_claims)
 
     @property
     def reads(self) -> Store:
