@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationError, field_validator
 
@@ -113,8 +114,10 @@ def _index_names(text: str) -> dict[str, str]:
 
 
 def _check_url(url: str) -> None:
-    if not (is_endpoint(url) and re.fullmatch(r"[\x21-\x7e]+", url)):
-        raise ValueError(f"{url!r} is not a URL such as https://issuer.example.com/keys.json")
+    # It may have a password in it, which no error may show, and which a fetch would not use.
+    is_url = is_endpoint(url) and re.fullmatch(r"[\x21-\x7e]+", url)
+    if not is_url or "@" in urlsplit(url).netloc:
+        raise ValueError("it is not a URL such as https://issuer.example.com/keys.json, without a user name")
 
 
 class _ServingSettings(BaseModel):
@@ -277,7 +280,7 @@ class Settings(Limits, LiveLimits, ConnectionSettings, _ServingSettings):
     DynamoDB, a model without rules is served only if this is set: `none` says that everybody may read and write."""
     jwt_jwks_url: Annotated[str, _checked_by(_check_url)] | None = None
     """The URL of the issuer's public keys (JWKS). The server fetches them when they are needed, again every five
-    minutes, and after an unknown key id, at most once a minute."""
+    minutes, and after an unknown key id, at most every five seconds."""
     jwt_key: SecretStr | None = Field(default=None, min_length=32)
     """The key that verifies tokens, instead of a JWKS URL: a public key in PEM, or a shared secret of at least 32
     characters."""

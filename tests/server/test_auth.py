@@ -129,6 +129,7 @@ class TestTokens:
             '"exp": 9e9, "nbf": 1e999', '"exp": 9e9, "nbf": [1]', '"exp": 9e9, "iat": Infinity', '"exp": 9e9, "iat": {}',
             '"exp": 9e9, "age": 1e999', '"exp": 9e9, "age": [{"a": NaN}]', f'"exp": {"9" * 5000}',
             '"exp": 9e9, "sub": 5', '"exp": 9e9, "sub": "\\ud800"', '"exp": 9e9, "a": ' + "[" * 2500 + "]" * 2500,
+            '"exp": 9e9, "a": ' + '{"a": ' * 255 + "1" + "}" * 255,
         ],
     )  # fmt: skip
     async def test_odd_claims_are_nobodys(self, claims: str) -> None:
@@ -313,7 +314,7 @@ class TestPublishedKeys:
         for _ in range(10):
             await refused(tokens, signed(OTHER_RSA_KEY, "two"))
         assert issuer.fetched == 1
-        clock[0] += keys_module.UNKNOWN_SECONDS + 1
+        clock[0] += keys_module.RETRY_SECONDS + 1
         await tokens.claims(signed(OTHER_RSA_KEY, "two"))
         for number in range(10):
             await refused(tokens, signed(key_id=f"invented {number}"))

@@ -142,7 +142,7 @@ class TestReading:
             (
                 "jwt_jwks_url",
                 "http://a:b/c",
-                "'http://a:b/c' is not a URL such as https://issuer.example.com/keys.json",
+                "it is not a URL such as https://issuer.example.com/keys.json, without a user name",
             ),
             ("prices", "0.125/-1", "'0.125/-1' has a price that is no amount of money"),
             ("prices", "1/2/3", "'1/2/3' is not two prices, such as 0.125/0.625"),

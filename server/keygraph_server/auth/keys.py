@@ -47,10 +47,8 @@ PUBLIC = (*_RSA, *(name for names in _CURVES.values() for name in names), *_EDWA
 
 FRESH_SECONDS = 300.0
 """How long published keys are used before they are fetched again."""
-UNKNOWN_SECONDS = 60.0
-"""How long an unknown key id waits for the next fetch, so that made-up ids cause no load."""
 RETRY_SECONDS = 5.0
-"""How long after a failed fetch the next one is tried."""
+"""How long after a fetch the next one is tried, if it failed or for an unknown key id. Made-up ids cause little load."""
 FETCH_SECONDS = 5.0
 """How long a fetch may take, to the last byte."""
 MOST_BYTES = 1_000_000
@@ -127,8 +125,7 @@ class PublishedKeys:
         found = self._keys.get(key_id)
         now = monotonic()
         is_stale = now - self._fetched > FRESH_SECONDS
-        wait = RETRY_SECONDS if is_stale or self._has_failed else UNKNOWN_SECONDS
-        if self._fetching is None and (found is None or is_stale) and now - self._tried > wait:
+        if self._fetching is None and (found is None or is_stale) and now - self._tried > RETRY_SECONDS:
             self._tried = now
             self._until = asyncio.get_running_loop().time() + FETCH_SECONDS
             self._fetching = asyncio.create_task(self._fetch())
