@@ -7,6 +7,8 @@ NO_CONTENT_POLICY = (
     b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 )
 """For answers without their own policy, which are not pages."""
+NO_STORE = (b"cache-control", b"no-store")
+"""For answers that do not say whether they may be kept."""
 SECURE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),

@@ -92,6 +92,20 @@ class TestHeads:
             answer = await client.ask("/", **{f"f{number}": "" for number in range(10)})
             assert (answer.status, answer.code) == (431, "BAD_USER_INPUT")
 
+    async def test_fields_beyond_the_limit_are_not_parsed(self, protocol: Protocol) -> None:
+        """Not even if all fit into the bytes of a head, and have come: thousands would take a megabyte, and milliseconds."""
+        chunked = b"POST /a HTTP/1.1\r\nHost: k\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+        async with running(protocol, max_head_fields=100) as server:
+            for begun, had in ((b"GET / HTTP/1.1\r\nHost: k\r\n", 1), (chunked, 0)):
+                client = await server.connect()
+                await client.send(begun + b"a:\r\n" * (100 - had) + b"\r\n")
+                assert (await client.read()).status == 200
+                for end in (b"", b"\r\n"):
+                    client = await server.connect()
+                    await client.send(begun + b"a:\r\n" * 200 + end)
+                    answer = await client.read()
+                    assert (answer.status, b"100 header fields" in answer.body) == (431, True)
+
     async def test_the_limit_is_for_each_head_not_for_all_bytes(self, protocol: Protocol) -> None:
         async with connected(protocol, max_head_bytes=1000) as (_, client):
             await client.send(request("/a", b"b" * 5000) + padded(1000) + request("/c", b"d" * 3000))

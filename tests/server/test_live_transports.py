@@ -570,9 +570,13 @@ async def test_a_refused_websocket_is_answered_like_any_request(shop: Serving) -
         b"GET /graphql HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     )
     no_handshake = await client.read()
+    old = await shop.server.connect()
+    await old.send(HANDSHAKE.replace(b"HTTP/1.1", b"HTTP/1.0"))  # which has no upgrades
+    too_old = await old.read()
     for status, fields in (
         (foreign.status_code, {name.decode().lower() for name, _ in foreign.headers}),
         (no_handshake.status, {*no_handshake.fields}),
+        (too_old.status, {*too_old.fields}),
     ):
         assert status in (400, 403)
         assert {"x-content-type-options", "content-security-policy", "x-request-id"} <= fields

@@ -134,11 +134,11 @@ class GuardedConnection(asyncio.Protocol):
         self._is_first = True
         """Whether no request has been read yet."""
 
-    def wants_websocket(self, counted: int) -> bool:
+    def wants_websocket(self, version: str, counted: int) -> bool:
         """Whether the request that was read asks for a WebSocket, and may have one: it waits for no other. `counted` is 1
-        if it is counted already."""
-        is_first = len(self.bodies) == counted
-        return self.gate.has_websockets and is_first and self._get_upgrade() == b"websocket"
+        if it is counted already. HTTP/1.0 has none (RFC 9110, 7.8)."""
+        may_have = self.gate.has_websockets and version != "1.0" and len(self.bodies) == counted
+        return may_have and self._get_upgrade() == b"websocket"
 
     def become_websocket(self, line: bytes, rest: bytes) -> None:
         """Hands the connection over to a WebSocket, which answers the request with this first line. `rest` came after it."""
@@ -310,8 +310,6 @@ class GuardedConnection(asyncio.Protocol):
     ) -> refusals.ConnectionRefusal | None:
         """Why a request is refused before its body; None if it is not. `waiting` requests of the connection wait."""
         settings = self.gate.settings
-        if len(fields) > settings.max_head_fields:
-            return refusals.too_many_fields(settings.max_head_fields)
         # For most requests, the bytes since the head began are fewer than the limit. Of others behind one, none count.
         if not 0 < self.received <= settings.max_head_bytes:
             size = len(method) + len(target) + len("  HTTP/1.1\r\n\r\n")

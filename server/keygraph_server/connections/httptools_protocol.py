@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from keygraph_server.connections.guarded import HEAD, NOTHING, GuardedConnection
 from keygraph_server.connections.heads import written_head
-from keygraph_server.connections.refusals import NOT_HTTP, ConnectionRefusal
+from keygraph_server.connections.refusals import NOT_HTTP, ConnectionRefusal, too_many_fields
 from keygraph_server.uvicorn_internals import ProxyHeadersMiddleware
 
 _LONGEST_KEPT = 512
@@ -96,7 +96,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
-                if self.wants_websocket(0):
+                if self.wants_websocket(self.parser.get_http_version(), 0):
                     self.become_websocket(self._first_line(), data[upgrade.args[0] :])
                     return
                 # The parser treats the rest as another protocol, including the body. It is HTTP (RFC 9110, 7.8).
@@ -152,6 +152,14 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         self.expect_100_continue = False
         self.headers = []
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Of a head, or of the trailers of a body: thousands would take a megabyte and a millisecond.
+        most = self.gate.settings.max_head_fields
+        if len(self.headers) == most:
+            self._cause = too_many_fields(most)
+            raise _RefusedError
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         parser = self.parser
         method, version = parser.get_method(), parser.get_http_version()
@@ -187,7 +195,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
             access_log=self.access_log,
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
+            expect_100_continue=self.expect_100_continue and version != "1.0",
             keep_alive=version != "1.0" and parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )

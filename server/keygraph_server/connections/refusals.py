@@ -9,9 +9,9 @@ from http import HTTPStatus
 import orjson
 
 from keygraph.codes import Code
-from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
+from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, NO_STORE, SECURE_HEADERS
 
-_SECURE = (*SECURE_HEADERS, NO_CONTENT_POLICY)
+_SECURE = (*SECURE_HEADERS, NO_CONTENT_POLICY, NO_STORE)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ _COMPLETE = b"event: complete\ndata: \n\n"
 _HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"vary", b"accept, accept-encoding"),
-    (b"cache-control", b"no-store"),
     # nginx sends what it gets at once.
     (b"x-accel-buffering", b"no"),
 )

@@ -72,7 +72,6 @@ _CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in (
 # A cache must not give one form of an answer to a client that asked for another.
 _VARY = (b"vary", b"accept, accept-encoding")
 _VARY_OF_GET = (b"vary", b"accept, accept-encoding, origin")
-_NOT_KEPT = (b"cache-control", b"no-store")
 _FORGEABLE = (
     "a page of another site may have sent this request: send it as POST, or with the header "
     "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
@@ -474,8 +473,9 @@ class GraphQLEndpoint:
         headers = [
             (b"content-type", _CONTENT_TYPES[media_type]),
             _VARY_OF_GET if observation.is_get else _VARY,
-            self._cache_control if is_kept else _NOT_KEPT,
         ]
+        if is_kept:
+            headers.append(self._cache_control)
         if status == 405:
             headers.append((b"allow", b"POST"))
         if status == 401:

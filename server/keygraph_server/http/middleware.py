@@ -35,7 +35,7 @@ from keygraph_server.http.requests import (
     with_request_id,
 )
 from keygraph_server.http.sockets import serve_socket
-from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
+from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, NO_STORE, SECURE_HEADERS
 
 GRAPHQL_PATH = "/graphql"
 GRAPHQL_METHODS = ("POST", "GET")
@@ -91,8 +91,8 @@ class AroundEndpoints:
         self._most = max_body_bytes
         self._sockets = sockets
         self._begun = 0
-        self._pages = (*SECURE_HEADERS, HTTPS_ONLY) if https_only else SECURE_HEADERS
-        self._all_else = (*self._pages, NO_CONTENT_POLICY)
+        https = (HTTPS_ONLY,) if https_only else ()
+        self._added = (*SECURE_HEADERS, *https, NO_CONTENT_POLICY, NO_STORE)
         self._of_origin = remembered(partial(_headers_for, origins))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,10 +136,11 @@ class AroundEndpoints:
             nonlocal is_started
             is_started = True
             if message["type"] == "http.response.start":
-                headers, added = message.get("headers", ()), self._all_else
-                for name, _ in headers:
-                    if name == NO_CONTENT_POLICY[0]:
-                        added = self._pages
+                headers = message.get("headers", ())
+                own = {name for name, _ in headers}
+                if b"etag" in own:
+                    own.add(NO_STORE[0])  # a file, which browsers keep while it is the same
+                added = [field for field in self._added if field[0] not in own]
                 message["headers"] = [*headers, *added, *of_request]
             return send(message)
 
@@ -180,7 +181,7 @@ class AroundEndpoints:
 
         def sending(message: Message) -> Awaitable[None]:
             if message["type"] == "websocket.http.response.start":
-                message["headers"] += [*self._all_else, (_ID_FIELD, request_id.encode())]
+                message["headers"] += [*self._added, (_ID_FIELD, request_id.encode())]
             return send(message)
 
         await serve_socket(scope, receive, sending, self._sockets, self._most)

@@ -88,7 +88,7 @@ def _route(name: str, ask: _Ask) -> Route:
             status = 400 if isinstance(error, BadUserInput) else 503
             raise RequestRefusedError(str(error), status, error.code) from None
         text = orjson.dumps(content, default=base64_text)
-        return Response(text, 200, {"cache-control": "no-store"}, "application/json")
+        return Response(text, media_type="application/json")
 
     return Route(f"/playground/{name}", answer, methods=["POST"], name=f"playground-{name}")
 
