@@ -177,6 +177,8 @@ class Table(_KeySchema):
     """A DynamoDB table: its name, its key attributes and its indexes."""
 
     indexes: tuple[Index, ...]
+    origin: str | None = field(compare=False, repr=False)
+    """DynamoDB's name for this table alone, and when it was made, whatever address it was reached at; None if it is unknown."""
     _positions: Mapping[str | None, tuple[KeyAttribute, ...]] = field(compare=False, repr=False)
 
     def __init__(
@@ -186,9 +188,11 @@ class Table(_KeySchema):
         partition_key: KeyDeclaration,
         sort_key: KeyDeclaration | None = None,
         indexes: Sequence[Index] = (),
+        origin: str | None = None,
     ) -> None:
         _KeySchema.__init__(self, name, partition_key, sort_key)
         object.__setattr__(self, "indexes", tuple(indexes))
+        object.__setattr__(self, "origin", origin)
         # Used for every page. If two indexes have the same name, which is a mistake, the first one counts.
         positions = {index.name: _merged(index.keys, self.keys) for index in reversed(self.indexes)}
         object.__setattr__(self, "_positions", {None: self.keys, **positions})

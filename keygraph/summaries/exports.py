@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import orjson
 
@@ -77,7 +77,7 @@ class _Export:
         """Yields the files in its manifest. Raises UnusableExport."""
         path = self.folder / _FILES
         try:
-            with path.open("rb") as lines:
+            with _opened(path) as lines:
                 for line in lines_of(lines, _MANIFEST_BYTES):
                     if line.strip():
                         yield _listed(orjson.loads(line))
@@ -94,12 +94,17 @@ class _Export:
                 self.folder.parent / "data" / name,
             )
             try:
-                found = next((place for place in places if place.is_file()), None)
+                found = next((place for place in places if self._has(place)), None)
             except OSError:
                 found = None
             if found is None:
                 raise UnusableExport(f"{self.folder} lacks the file {name[:200]}, which its manifest lists")
             yield found, file
+
+    def _has(self, place: Path) -> bool:
+        """Whether it is a file of the export, and no link to one elsewhere."""
+        folders = self.folder.resolve(), self.folder.parent.resolve()
+        return place.is_file() and any(place.resolve().is_relative_to(folder) for folder in folders)
 
 
 class Exports:
@@ -151,9 +156,16 @@ class Exports:
         }
 
 
+def _opened(path: Path) -> IO[bytes]:
+    """Opens a file. Raises OSError for a pipe too, to which nobody may write."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.open("rb")
+
+
 def _manifest(path: Path) -> _Export:
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             found = orjson.loads(file.read(_MANIFEST_BYTES))
         format_ = str(found.get("outputFormat", "DYNAMODB_JSON"))[:100]
         is_full = found.get("exportType", "FULL_EXPORT") == "FULL_EXPORT"

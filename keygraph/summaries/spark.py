@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -45,6 +46,8 @@ _LINE_LIMIT = "mapreduce.input.linerecordreader.line.maxlength"
 _BATCH_LINES = 1000
 """The lines whose contributions are combined before they are sent to another executor."""
 _BATCH_WRITES = 1000
+_REASON = re.compile(r"(Caused by: |: )?[\w.$]+(Error|Exception): ")
+"""A line of a stack that names an error."""
 _READ = -1
 """The stage of rows that say how many lines were read: unlike accumulators, they are right if a task is run again."""
 
@@ -71,9 +74,9 @@ class SparkJob:
     def at(self) -> Decimal:
         return Decimal(int(self.as_of.timestamp()))
 
-    def mapped(self, lines: Iterable[str], *, is_image: bool) -> Iterator[tuple[GroupRow, None]]:
-        """Yields the rows of the lines of an export, those of some lines at a time combined."""
-        iterator = iter(lines)
+    def mapped(self, lines: Iterable[str], *, is_image: bool, count: int) -> Iterator[tuple[GroupRow, None]]:
+        """Yields the rows of the lines of an export, those of some lines at a time combined, up to one line more than it has."""
+        iterator = islice(lines, count + 1)
         while some := [line.encode() for line in islice(iterator, _BATCH_LINES)]:
             yield from self._combined(rows_of(self.work, self.at, some, is_image=is_image), len(some))
 
@@ -181,8 +184,7 @@ def exports_at(context: Any, address: str, table: str) -> tuple[Exports, list[tu
         try:
             manifests = context.wholeTextFiles(f"{root}/*/manifest-*.json").collect()
         except Exception as error:
-            # Py4J raises what Java has raised.
-            raise UnusableExport(f"{address} cannot be read: {str(error).splitlines()[0]}") from None
+            raise _unreadable(address, error) from None
         for path, text in manifests:
             place = Path(folder, _ROOT, *path.rsplit("/", 2)[1:])
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -211,17 +213,28 @@ def _exported(context: Any, job: SparkJob, files: Sequence[tuple[str, int, bool]
     # A damaged line without an end would be read into memory.
     context._jsc.hadoopConfiguration().set(_LINE_LIMIT, str(LINE_BYTES))
     several = [
-        context.textFile(file).mapPartitions(partial(job.mapped, is_image=is_image)).persist(_level())
-        for file, _, is_image in files
+        context.textFile(file)
+        .mapPartitions(partial(job.mapped, is_image=is_image, count=count))
+        .persist(_level())
+        for file, count, is_image in files
     ]
     rows, expected = context.union([context.emptyRDD(), *several]), sum(count for _, count, _ in files)
-    items = _items(rows)
+    try:
+        items = _items(rows)
+    except Exception as error:
+        raise _unreadable("a file", error) from None
     if items != expected:
         raise UnusableExport(
             f"the files have {items:,} items, and their manifests say {expected:,}: one is not complete, or has a line of "
             f"more than {LINE_BYTES:,} bytes"
         )
     return rows, items
+
+
+def _unreadable(what: str, error: Exception) -> UnusableExport:
+    """Returns the error in one line, given Py4J's with the stacks of Java and Python."""
+    reasons = [line for line in str(error).splitlines() if _REASON.match(line)]
+    return UnusableExport(f"{what} cannot be read: {(reasons or ['Spark has failed'])[-1][:300]}")
 
 
 def _items(rows: Any) -> int:

@@ -135,6 +135,8 @@ def expected_message(error: Exception) -> str | None:
 
     It is one line, except that the mistakes of a model are listed one per line. Very long values are shortened.
     """
+    if isinstance(error, OSError) and error.filename is not None:
+        error = CommandError(f"{error.filename} cannot be used ({error.strerror})", "Name another file")
     if isinstance(error, CommandError | KeygraphError | ModelError):
         lines = [str(error)] if isinstance(error, CommandError) else str(error).split("\n")
         return _LONG_WORD.sub(r"\1…\2", "\n".join(map(printable, lines)))

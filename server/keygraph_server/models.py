@@ -266,7 +266,7 @@ def printed(schema: GraphSchema) -> str:
 
 def difference(schema: GraphSchema, file: Path) -> str:
     """A unified diff from the file to the schema; empty if they are equal."""
-    kept = file.read_text("utf-8")
+    kept = file.read_text("utf-8", "replace")
     lines = difflib.unified_diff(
         kept.splitlines(keepends=True),
         printed(schema).splitlines(keepends=True),

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -191,3 +192,10 @@ async def look_at_items(settings: Settings, graph: Graph) -> None:
                 "items, and `keygraph verify --repair` lists how to fix them."
             )
             _log.warning(what, name, count, times, problem)
+
+
+def is_same_file(one: Path | None, other: Path | None) -> bool:
+    """Whether two SQLite files are one, also by a link or another spelling."""
+    if one is None or other is None:
+        return False
+    return one.samefile(other) if one.exists() and other.exists() else one.resolve() == other.resolve()

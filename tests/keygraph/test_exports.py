@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -290,6 +291,18 @@ def test_a_list_of_files_that_cannot_be_used(manifest: str, tmp_path: Path, engi
     (full / "manifest-files.json").unlink()
     with pytest.raises(UnusableExport, match=r"manifest-files\.json is no list of the files of an export$"):
         Exports(bucket, "Guild").parts(graph.made(Summaries), 0)
+    os.mkfifo(full / "manifest-files.json")
+    with pytest.raises(UnusableExport, match=r"manifest-files\.json is no list of the files of an export$"):
+        Exports(bucket, "Guild").parts(graph.made(Summaries), 0)
+
+
+def test_a_link_to_a_file_elsewhere_is_not_read(tmp_path: Path, engine: str) -> None:
+    full = full_export(tmp_path / "bucket", "01", AT, [{"pk": "x", "sk": "x"}], files=1)
+    [file] = (full / "data").iterdir()
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnusableExport, match="lacks the file"):
+        Exports(tmp_path / "bucket", "Guild").parts(graph.made(Summaries), 0)
 
 
 def test_an_export_of_the_future(tmp_path: Path, engine: str) -> None:

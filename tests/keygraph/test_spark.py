@@ -159,6 +159,9 @@ async def test_an_export_that_is_not_complete(context: Any, tmp_path: Path) -> N
     problem = f"the files have {len(lines) - 1} items, and their manifests say {len(lines)}"
     with pytest.raises(UnusableExport, match=problem):
         run(context, address, bucket)
+    file.write_bytes(gzip.compress(b'{"Item": 5}\n'))
+    with pytest.raises(UnusableExport, match=r"^a file cannot be read: .*no item of an export$"):
+        run(context, address, bucket)
     with pytest.raises(UnusableExport, match="cannot be read"):
         exports_at(context, str(tmp_path / "nothing"), "Guild")
 

@@ -366,9 +366,9 @@ class TestSchema:
             f"::notice file=schema.graphql,line={its_type},title=Safe change::Field Book.title was added.",
         ]
 
-    @pytest.mark.parametrize("text", ["type {", "scalar", "query { a }"])
+    @pytest.mark.parametrize("text", ["type {", "scalar", "query { a }", "\xe9"])
     def test_a_file_that_is_no_schema(self, library: Path, text: str) -> None:
-        Path("schema.graphql").write_text(text)
+        Path("schema.graphql").write_text(text, "latin-1")
         result = run("schema", "--model", "library", "--check", "schema.graphql")
         assert result.exit_code == 1
         assert result.stderr.startswith("keygraph: schema.graphql is not a GraphQL schema: ")

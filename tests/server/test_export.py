@@ -151,6 +151,7 @@ def test_a_failed_export_leaves_the_old_file() -> None:
     [
         ("none/shop.jsonl", "none/shop.jsonl cannot be written: there is no folder none. Name another file."),
         (".", ". cannot be written: it is a folder. Name another file."),
+        ("table.db", "table.db is the file of the table. Name another file."),
     ],
 )
 def test_what_cannot_be_written_is_one_line(file: str, message: str) -> None:

@@ -347,7 +347,14 @@ ODD = "\x1b]0;title\x07 \x9b31m \u202e \u2028 \U000e0041 \ufe00\u2800"
 
 @pytest.mark.parametrize("options", [(), ("--format", "json")])
 @pytest.mark.parametrize(
-    "command", [("verify",), ("verify", "--repair"), ("backfill", "--dry-run"), ("table", "diff")]
+    "command",
+    [
+        ("verify",),
+        ("verify", "--repair"),
+        ("verify", "--repair", "--explain", f"USER#{ODD} / FRIEND#Ann{ODD}"),
+        ("backfill", "--dry-run"),
+        ("table", "diff"),
+    ],
 )
 def test_no_text_of_an_item_is_obeyed_by_a_terminal(
     command: tuple[str, ...], options: tuple[str, ...]

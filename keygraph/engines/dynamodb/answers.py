@@ -304,11 +304,13 @@ def described_table(described: Mapping[str, Any]) -> Table:
             partition, sort = keys(each["KeySchema"])
             indexes.append(Index(each["IndexName"], partition, sort, projection=projected, local=local))
     partition, sort = keys(described["KeySchema"])
+    origin = described.get("TableArn"), described.get("CreationDateTime")
     found = Table(
         described["TableName"],
         partition_key=partition,
         sort_key=sort,
         indexes=sorted(indexes, key=lambda index: index.name),
+        origin=None if None in origin else str(origin),
     )
     names = [found.name, *types, *(name for index in indexes for name in (index.name, *index.projection))]
     if not all(isinstance(name, str) for name in names) or not {*types.values()} <= {"S", "N", "B"}:

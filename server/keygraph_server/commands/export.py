@@ -24,7 +24,7 @@ from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import configured_model, known_types
 from keygraph_server.options import ModelOption, SegmentsOption, StoreOption, TypesOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import open_table
+from keygraph_server.stores import is_same_file, open_table
 from keygraph_server.terminal.output import counted, progress
 
 _ADVANCE_ITEMS = 100
@@ -56,6 +56,8 @@ def export(
     settings = read_settings(model=model, store=store)
     graph = configured_model(settings).graph
     own = known_types(graph, types)
+    if is_same_file(Path(file), settings.sqlite_file):
+        raise CommandError(f"{file} is the file of the table", "Name another file")
     started = time.monotonic()
     try:
         with _target(file) as target:
@@ -122,7 +124,7 @@ def _target(file: str) -> Generator[IO[bytes], None, None]:
             yield device
         return
     # Replace the target of a link, not the link.
-    with _replacing(path.resolve(), is_packed=file.endswith(".gz")) as part:
+    with _replacing(Path(os.path.realpath(path)), is_packed=file.endswith(".gz")) as part:
         yield part
 
 

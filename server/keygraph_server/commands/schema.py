@@ -13,6 +13,7 @@ from keygraph_server.errors import CommandError, printable
 from keygraph_server.models import configured_model, difference, printed
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
+from keygraph_server.terminal.output import printable_lines
 
 if TYPE_CHECKING:
     from graphql import DocumentNode
@@ -54,7 +55,7 @@ def schema(
         return
     changes = _changes(check, printed(found))
     if format_ == "text":
-        typer.echo(diff)
+        typer.echo(printable_lines(diff))
     for kind, text, line in changes:
         typer.echo(f"{kind}: {text}" if format_ == "text" else _annotation(kind, text, check, line))
     fix = f"If the change is intended, save it with `{_command(model)} > {check}`"
@@ -73,7 +74,7 @@ def _changes(file: Path, new: str) -> list[tuple[Kind, str, int | None]]:
     from graphql.utilities import BreakingChange, DangerousChange, find_schema_changes
 
     try:
-        document = parse(file.read_text("utf-8"))
+        document = parse(file.read_text("utf-8", "replace"))
         # Not validated: a subgraph uses directives that the gateway declares.
         old = build_ast_schema(document, assume_valid_sdl=True)
         if old.query_type is None:

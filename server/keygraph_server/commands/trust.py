@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from keygraph.dynamo.store import UnreadStore
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import CommandError, printable
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
@@ -48,12 +48,12 @@ def trust(
     service = configured_service(settings, found_model.schema, UnreadStore(found_model.graph.table))
     trusted, problems = checked_documents(found_documents(source), service)
     for problem in problems:
-        typer.echo(f"keygraph: {problem}", err=True)
+        typer.echo(f"keygraph: {printable(problem)}", err=True)
     if problems:
         raise CommandError(f"{len(problems)} of the documents cannot be trusted", "Fix them, or remove them")
     text = manifest_text(trusted)
     if check:
-        if not output.is_file() or output.read_text("utf-8") != text:
+        if not output.is_file() or output.read_text("utf-8", "replace") != text:
             raise CommandError(
                 f"{output} is not up to date", f"Write it with `keygraph trust {source} --output {output}`"
             )

@@ -23,7 +23,7 @@ from keygraph_resolvers.plan.explained import action_lines, request_lines, trans
 from keygraph_server.errors import CommandError
 from keygraph_server.settings import Settings
 from keygraph_server.stores import open_table
-from keygraph_server.terminal.output import json_text, out
+from keygraph_server.terminal.output import json_text, out, printable_lines
 
 _BETWEEN = " / "
 
@@ -91,7 +91,8 @@ def _print(requests: Iterable[Request[Any]], reasons: Sequence[str], table: Tabl
     ):
         if lines or title != "What stays":
             console.print(title, style="bold")
-            console.print("\n".join(["", *(lines or ["Nothing."]), ""]), markup=False, soft_wrap=True)
+            text = printable_lines("\n".join(["", *(lines or ["Nothing."]), ""]))
+            console.print(text, markup=False, soft_wrap=True)
 
 
 def _described(request: Request[Any], table: Table) -> DescribedRequest:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from dataclasses import dataclass
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -18,7 +16,7 @@ from keygraph_server.jobs.checkpoint import SavedProgress, StateFile, finished
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, RateOption, ResumeOption, SegmentsOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import open_answering_store, open_table
+from keygraph_server.stores import is_same_file, open_answering_store, open_table
 from keygraph_server.terminal.output import counted, key_line
 
 
@@ -77,8 +75,8 @@ class _RunningCopy:
     def __post_init__(self) -> None:
         stores = (self.settings.store_address, self.target.store_address)
         what = [*stores, self.table.name, self.name, str(self.segments)]
-        if self.table.name == self.name and _is_same_store(self.settings, self.target):
-            raise CommandError("a table cannot be copied into itself", "Name another store, or another table")
+        is_same = stores[0] == stores[1] or is_same_file(self.settings.sqlite_file, self.target.sqlite_file)
+        self._refuse_itself(is_same and self.table.name == self.name)
         self._progress = SavedProgress(
             StateFile.named("copies", *what), "copy", "Copying", self._state, lambda: self.so_far
         )
@@ -101,6 +99,8 @@ class _RunningCopy:
             open_answering_store(self.settings.patient, found) as source,
             open_table(self.target.patient, renamed, creates=True) as (target, other, _),
         ):
+            # Its address, and even its name, may be spelled otherwise.
+            self._refuse_itself(other.origin is not None and other.origin == found.origin)
             if other.keys != found.keys:
                 raise CommandError(
                     f"the table {self.name} there has the keys {other.shown_keys}, this one {found.shown_keys}",
@@ -123,29 +123,9 @@ class _RunningCopy:
                     raise CommandError(problem, "Change the item, or the other table") from None
         return copying.items
 
+    def _refuse_itself(self, is_itself: bool) -> None:
+        if is_itself:
+            raise CommandError("a table cannot be copied into itself", "Name another store, or another table")
+
     def _state(self) -> dict[str, Any] | None:
         return self._copy.to_json() if self._copy is not None and self._copy.items else None
-
-
-def _is_same_store(one: Settings, other: Settings) -> bool:
-    """Whether two addresses lead to one store: links and other spellings of a file, other names of a host."""
-    if one.sqlite_file is not None and other.sqlite_file is not None:
-        files = one.sqlite_file, other.sqlite_file
-        if all(file.exists() for file in files):
-            return files[0].samefile(files[1])
-        return files[0].resolve() == files[1].resolve()
-    if one.store_address == other.store_address:
-        return True
-    return not _endpoints(one.store_address).isdisjoint(_endpoints(other.store_address))
-
-
-def _endpoints(address: str) -> set[tuple[Any, ...]]:
-    """The network addresses with ports of a server with DynamoDB's API; none for other stores."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or parts.hostname is None:
-        return set()
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        return {found[4][:2] for found in socket.getaddrinfo(parts.hostname, port)}
-    except OSError:
-        return set()
