@@ -137,3 +137,18 @@ def wait_for(file: Path) -> None:
     while not file.exists():
         assert time.monotonic() < ended, f"{file.name} was not made"
         time.sleep(0.02)
+
+
+def all_serve(server: Process, count: int) -> list[int]:
+    """The ids of the processes, as soon as so many have said that they serve."""
+    return logged(server, r"Process (\d+) serves on", count)
+
+
+def logged(server: Process, pattern: str, count: int = 1) -> list[int]:
+    """The numbers in these lines of the log, as soon as there are so many."""
+    # One that is frozen before its parent knows that it serves has the time of one that starts.
+    ended = time.monotonic() + 2 * START_SECONDS
+    while len(found := re.findall(pattern, server.text("stderr"))) < count:
+        assert time.monotonic() < ended, server.text("stderr")
+        time.sleep(0.02)
+    return [int(number) for number in found]

@@ -112,13 +112,6 @@ def test_the_second_start_keeps_the_data(start: Start, tmp_path: Path) -> None:
     assert second.text("stdout").startswith("Keygraph serves EcommerceData ")
 
 
-@pytest.mark.long
-def test_tests_that_run_in_the_background_can_interrupt_what_they_start() -> None:
-    code = "import signal, tests.conftest; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
-    shell = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", code]
-    assert subprocess.run(shell, capture_output=True, text=True, check=True).stdout == "False\n"
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.long
 def test_a_signal_ends_it_with_0(start: Start, number: int) -> None:
@@ -218,35 +211,6 @@ def test_a_request_under_way_is_answered_before_the_end(start: Start, tmp_path: 
 
 
 @pytest.mark.long
-def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW_MODEL)
-    server = start("serve", "--model", "slow", "--port", "0")
-    address = server.address()
-    query = '{ thing(thingId: "1") { slowly(seconds: 60) } }'
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(f"{address}/graphql", json={"query": query}, timeout=1)
-    wait_for(tmp_path / "cancelled")
-    assert httpx.get(f"{address}/healthz").text == "ok"
-    assert server.stop() == 0
-    assert server.warnings() == []
-
-
-@pytest.mark.long
-def test_workers_serve_one_store_with_one_secret(start: Start) -> None:
-    server = start("serve", "--port", "0", "--workers", "2")
-    address = server.address()
-    first = ask(address, "{ users(first: 1) { pageInfo { endCursor } } }")
-    cursor = first["data"]["users"]["pageInfo"]["endCursor"]
-    query = f'{{ users(first: 1, after: "{cursor}") {{ nodes {{ userId }} }} }}'
-    # Every request is a connection of its own, which any of the workers may take.
-    assert [ask(address, query) for _ in range(10)] == [
-        {"data": {"users": {"nodes": [{"userId": "67890"}]}}}
-    ] * 10
-    assert server.stop() == 0
-    assert server.text("stdout").count("Keygraph serves") == 1
-
-
-@pytest.mark.long
 def test_reload_serves_a_changed_model(start: Start, tmp_path: Path) -> None:
     text = (ROOT / "examples/keygraph_examples/commerce.py").read_text("utf-8")
     (tmp_path / "shop.py").write_text(text)
@@ -329,11 +293,3 @@ def test_the_largest_numbers_serve(start: Start) -> None:
     assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
     assert server.stop() == 0
     assert [line for line in server.warnings() if "so few open files" not in line] == []
-
-
-@pytest.mark.long
-def test_settings_come_from_the_environment(start: Start) -> None:
-    given = {"KEYGRAPH_PORT": "0", "KEYGRAPH_STORE": "sqlite:nowhere.sqlite", "KEYGRAPH_ENV": "production"}
-    server = start("serve", **given)
-    assert server.ended() == 1
-    assert "there is no table EcommerceData in sqlite:nowhere.sqlite" in server.text("stderr")

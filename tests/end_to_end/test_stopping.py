@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Process, Start, ask, wait_for
+from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Start, all_serve, ask, logged, wait_for
 
 pytestmark = pytest.mark.long
 
@@ -124,31 +124,7 @@ def test_what_cannot_be_finished_is_told(start: Start, tmp_path: Path, count: st
     assert "Traceback" not in server.text("stderr")
 
 
-def all_serve(server: Process, count: int) -> list[int]:
-    """The ids of the processes, as soon as so many have said that they serve."""
-    return logged(server, r"Process (\d+) serves on", count)
-
-
-def logged(server: Process, pattern: str, count: int = 1) -> list[int]:
-    """The numbers in these lines of the log, as soon as there are so many."""
-    # One that is frozen before its parent knows that it serves has the time of one that starts.
-    ended = time.monotonic() + 2 * START_SECONDS
-    while len(found := re.findall(pattern, server.text("stderr"))) < count:
-        assert time.monotonic() < ended, server.text("stderr")
-        time.sleep(0.02)
-    return [int(number) for number in found]
-
-
 class TestWorkers:
-    def test_one_that_dies_is_logged(self, start: Start) -> None:
-        server = start("serve", "--port", "0", "--workers", "2")
-        server.address()
-        first, _ = all_serve(server, 2)
-        os.kill(first, signal.SIGKILL)
-        assert logged(server, r"Worker (\d+) was killed by SIGKILL: it is replaced") == [first]
-        assert len(all_serve(server, 3)) == 3
-        assert server.stop() == 0
-
     def test_one_that_is_stopped_is_logged_and_replaced(self, start: Start) -> None:
         server = start("serve", "--port", "0", "--workers", "2", KEYGRAPH_WORKER_TIMEOUT="3")
         address = server.address()

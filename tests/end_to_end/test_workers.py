@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import threading
@@ -15,23 +14,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Process, Start, ask, wait_for
+from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Start, all_serve, ask, logged, wait_for
 
 pytestmark = pytest.mark.long
 
 QUERY = '{ user(userId: "12345") { name } }'
 ANSWER = {"data": {"user": {"name": "John Doe"}}}
-
-
-def workers(server: Process, count: int) -> list[int]:
-    """The ids of the processes that have said that they serve, as soon as there are so many."""
-    ended = time.monotonic() + START_SECONDS
-    found: list[int] = []
-    while len(found) < count:
-        assert time.monotonic() < ended, server.text("stderr")
-        time.sleep(0.02)
-        found = [int(number) for number in re.findall(r"Process (\d+) serves on", server.text("stderr"))]
-    return found
 
 
 def wait_until_gone(*numbers: int) -> None:
@@ -54,7 +42,7 @@ def test_the_first_start_makes_its_file_once(start: Start, tmp_path: Path) -> No
     server = start("serve", "--port", "0", KEYGRAPH_WORKERS="2")
     address = server.address()
     assert [ask(address, QUERY) for _ in range(6)] == [ANSWER] * 6
-    first, second = workers(server, 2)
+    first, second = all_serve(server, 2)
     assert first != second
     assert server.process.pid not in (first, second)
     assert server.stop() == 0
@@ -80,9 +68,10 @@ def test_packages_of_ones_own(start: Start, tmp_path: Path, word: str) -> None:
 def test_a_worker_that_dies_is_replaced(start: Start) -> None:
     server = start("serve", "--port", "0", "--workers", "2")
     address = server.address()
-    before = workers(server, 2)
+    before = all_serve(server, 2)
     os.kill(before[0], signal.SIGKILL)
-    after = workers(server, 3)
+    assert logged(server, r"Worker (\d+) was killed by SIGKILL: it is replaced") == [before[0]]
+    after = all_serve(server, 3)
     assert len(set(after)) == 3
     assert [ask(address, QUERY) for _ in range(6)] == [ANSWER] * 6
     assert server.stop() == 0
@@ -96,7 +85,7 @@ def test_a_signal_ends_all_and_what_is_under_way_is_answered(
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
     address = server.address()
-    found = workers(server, 2)
+    found = all_serve(server, 2)
     answers: list[Any] = []
     query = '{ thing(thingId: "1") { slowly(seconds: 2) } }'
     asking = threading.Thread(target=lambda: answers.append(ask(address, query)))
@@ -118,7 +107,7 @@ def test_who_connects_while_they_end_is_refused(start: Start, tmp_path: Path) ->
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
     address = server.address()
-    workers(server, 2)
+    all_serve(server, 2)
     query = '{ thing(thingId: "1") { slowly(seconds: 5) } }'
     asking = threading.Thread(target=lambda: ask(address, query))
     asking.start()
@@ -139,31 +128,10 @@ def test_who_connects_while_they_end_is_refused(start: Start, tmp_path: Path) ->
     assert server.ended() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTTOU])
-def test_one_that_hangs_is_killed(start: Start, number: int) -> None:
-    server = start("serve", "--port", "0", "--workers", "2", KEYGRAPH_STOP_TIMEOUT="1")
-    address = server.address()
-    # In the order in which they were started, so that the hanging one is replaced first, or removed.
-    found = sorted(workers(server, 2))
-    hanging = found[0 if number == signal.SIGHUP else 1]
-    os.kill(hanging, signal.SIGSTOP)
-    os.kill(server.process.pid, number)
-    wait_until_gone(hanging)
-    if number == signal.SIGHUP:
-        found = workers(server, 4)
-    else:
-        os.kill(found[0], signal.SIGKILL)
-        found = workers(server, 3)
-    assert f"Worker {hanging} does not stop: it is killed" in server.text("stderr")
-    assert ask(address, QUERY) == ANSWER
-    assert server.stop() == 0
-    wait_until_gone(*found)
-
-
 def test_workers_end_with_the_process_that_started_them(start: Start) -> None:
     server = start("serve", "--port", "0", "--workers", "2")
     server.address()
-    found = workers(server, 2)
+    found = all_serve(server, 2)
     server.process.kill()
     wait_until_gone(*found)
     assert "The parent process is gone: stopping" in "".join(server.warnings())
@@ -173,7 +141,7 @@ def test_a_worker_that_cannot_start_later_is_tried_again(start: Start, tmp_path:
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
     server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
     address = server.address()
-    found = workers(server, 2)
+    found = all_serve(server, 2)
     (tmp_path / "slow.py").write_text("graph = None\n")
     os.kill(found[0], signal.SIGKILL)
     ended = time.monotonic() + START_SECONDS
@@ -183,17 +151,9 @@ def test_a_worker_that_cannot_start_later_is_tried_again(start: Start, tmp_path:
     assert "ERROR keygraph_server.app: slow:graph" in server.text("stderr")
     assert ask(address, "{ __typename }") == {"data": {"__typename": "Query"}}
     (tmp_path / "slow.py").write_text(SLOW_MODEL)
-    found = workers(server, 3)
+    found = all_serve(server, 3)
     assert server.stop() == 0
     wait_until_gone(*found)
-
-
-def test_a_port_in_use_is_a_line(start: Start) -> None:
-    server = start("serve", "--port", "0", "--workers", "2")
-    port = server.address().rpartition(":")[2]
-    second = start("serve", "--port", port, "--workers", "2")
-    assert second.ended() == 1
-    assert second.text("stderr").startswith(f"keygraph: port {port} on 127.0.0.1 is in use. ")
 
 
 def test_reload_with_workers_of_the_environment_is_a_line(start: Start) -> None:
@@ -205,5 +165,5 @@ def test_reload_with_workers_of_the_environment_is_a_line(start: Start) -> None:
 def test_health_is_of_every_worker(start: Start) -> None:
     server = start("serve", "--port", "0", "--workers", "2")
     address = server.address()
-    workers(server, 2)
+    all_serve(server, 2)
     assert [httpx.get(f"{address}/readyz").json() for _ in range(8)] == [{"ready": True}] * 8

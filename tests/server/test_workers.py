@@ -35,15 +35,6 @@ def workers_with(signals: list[int], monkeypatch: pytest.MonkeyPatch) -> Any:
     return found
 
 
-def test_one_that_has_ended_is_replaced(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    found = workers_with([], monkeypatch)
-    found.keep_subprocess_alive()
-    assert found.processes == ["a new one"]
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-
-
 @pytest.mark.parametrize("has_served", [False, True])
 def test_one_that_cannot_start_stops_no_others(monkeypatch: pytest.MonkeyPatch, has_served: bool) -> None:
     """The disk, the file or the model may be as before when the next one is tried."""
@@ -57,23 +48,6 @@ def test_one_that_cannot_start_stops_no_others(monkeypatch: pytest.MonkeyPatch, 
     if has_served:
         # The other one waits for some seconds.
         assert found.processes == ["a new one", ended[1]]
-
-
-def test_a_signal_to_all_is_no_death(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    found = workers_with([signal.SIGINT], monkeypatch)
-    found.keep_subprocess_alive()
-    assert isinstance(found.processes[0], Ended)
-    assert caplog.records == []
-
-
-def test_one_that_ends_with_the_server_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = workers_with([], monkeypatch)
-    workers.should_exit.set()
-    [ended] = workers.processes
-    workers.keep_subprocess_alive()
-    assert workers.processes == [ended]
 
 
 class Running:
