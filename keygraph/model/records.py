@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
@@ -19,9 +18,8 @@ from keygraph.access.claims import Viewer
 from keygraph.access.grants import TypeAccess
 from keygraph.declare import declaration
 from keygraph.declare.decorators import Context
-from keygraph.dynamo.actions import SetTo, changed
 from keygraph.dynamo.conditions import Condition, Path, at_path, put_at_path
-from keygraph.dynamo.items import Item, Value, exact_sum
+from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
 from keygraph.keys.formats import Format
@@ -39,10 +37,7 @@ from keygraph.model.fields import (
     in_present_attributes,
     without_empty_text,
 )
-from keygraph.names import NOTE, end_names, plural, singular, snake
-
-_SHARD_OF = "shard of"
-"""The name in the contents of a shard that has the type of its node."""
+from keygraph.names import end_names, plural, singular, snake
 
 
 class Place(NamedTuple):
@@ -234,30 +229,8 @@ class RecordType:
 
     @cached_property
     def shard_count(self) -> int:
-        """The number of these items, in addition to the node's own; 0 if nothing is spread."""
+        """The number of these items (`keygraph.model.node_shards`), in addition to the node's own; 0 if nothing is spread."""
         return max((field.shards for field in self.spread), default=0)
-
-    def shards_of(self, key: Key) -> list[Key]:
-        """Returns the keys of the shards of the node with a key, each in a partition of its own."""
-        partition, sort = str(key[0]), key[1:]
-        return [(f"{NOTE}#shard#{number}#{partition}", *sort) for number in range(self.shard_count)]
-
-    def with_shards(self, item: Item, shards: Iterable[Item | None]) -> Item:
-        """Returns a node's item with its spread numbers added up. One that the node does not have is unknown."""
-        several = [each for each in shards if each is not None]
-        own = {path: name for field in self.spread for path, name in field.shard_attributes.items()}
-
-        def total(whole: Decimal, name: str) -> Decimal:
-            # It may be more than a number of DynamoDB can be.
-            parts = [each.get(name) for each in several]
-            return exact_sum([whole, *(part for part in parts if isinstance(part, Decimal))])
-
-        sums = [
-            SetTo(path, total(whole, name))
-            for path, name in own.items()
-            if isinstance(whole := at_path(item, path), Decimal)
-        ]
-        return changed(item, sums)
 
     # --- Identities -----------------------------------------------------------------------------------
 
@@ -766,27 +739,6 @@ class DeclaredList:
     is_one: bool
     options: declaration.ListOptions
     description: str | None
-
-
-def is_shard(item: Mapping[str, Value]) -> bool:
-    """Returns whether an item has parts of a node's numbers (`RecordType.shards_of`), and so is not part of the graph."""
-    content = item.get(NOTE)
-    return isinstance(content, dict) and _SHARD_OF in content
-
-
-def node_of_shard(
-    types: Mapping[str, RecordType], table: Table, item: Mapping[str, Value]
-) -> tuple[RecordType, Key] | None:
-    """Returns the type and the key of the node of a shard; None if nodes of that type do not have this shard."""
-    content, key = item[NOTE], table.key_of(item)
-    node = types.get(str(content[_SHARD_OF])) if isinstance(content, dict) else None
-    own = (str(key[0]).split("#", 3)[-1], *key[1:])
-    return None if node is None or key not in node.shards_of(own) else (node, own)
-
-
-def new_shard(table: Table, record: RecordType, key: Key) -> Item:
-    """Returns a shard of a node of a type, to which nothing was added yet."""
-    return {**table.attributes_of(key), NOTE: {_SHARD_OF: record.name}}
 
 
 @dataclass(frozen=True)

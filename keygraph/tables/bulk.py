@@ -29,7 +29,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Key, Position
 from keygraph.errors import ConditionFailed
 from keygraph.graph import Graph
-from keygraph.model.records import is_shard, node_of_shard
+from keygraph.model.node_shards import is_shard, node_of_shard
 from keygraph.tables.findings import key_from_json, key_to_json
 from keygraph.writing.sending.idempotency import is_note
 

@@ -30,8 +30,9 @@ from keygraph.dynamo.store import BatchGet, Store, Transaction, Write
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.model.expiry import now
+from keygraph.model.node_shards import is_shard, node_of_shard
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import End, RecordType, is_shard, node_of_shard
+from keygraph.model.records import End, RecordType
 from keygraph.resolve.derived import as_stored, combined, is_storable, stored_value
 from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.backfill import Backfill, filled

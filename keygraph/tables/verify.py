@@ -25,8 +25,9 @@ from keygraph.model.counterparts import Counterpart
 from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.instances import instance
+from keygraph.model.node_shards import is_shard, node_of_shard, shard_keys, with_shards
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import RecordType, is_shard, node_of_shard
+from keygraph.model.records import RecordType
 from keygraph.resolve.derived import Copy, Tally, stored_value
 from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.backfill import Backfill
@@ -545,10 +546,10 @@ class Window:
 
     async def _with_shards(self, store: Store, item: Item, record: RecordType) -> Item:
         """Returns the item of a node with its numbers in shards added up."""
-        keys = record.shards_of(self._key(item))
+        keys = shard_keys(record, self._key(item))
         there = await _read(store, keys)
         self._shards[self._key(item)] = tuple([(key, there.get(key)) for key in keys])
-        return record.with_shards(item, there.values())
+        return with_shards(record, item, there.values())
 
     def _compare(self, item: Item, record: RecordType, keys: list[Key], found: list[Item]) -> None:
         noun, wanted = self._noun(record), self._graph.correspondences[record.name].other

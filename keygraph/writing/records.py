@@ -15,6 +15,7 @@ from keygraph.dynamo.conditions import And, Condition, Not, Path, at_path, conju
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, KeygraphError, Refusal
+from keygraph.model.node_shards import shard_keys
 from keygraph.model.permissions import as_it_is
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import RecordType
@@ -450,7 +451,7 @@ def deleted(write: WriteContext, request: Delete) -> Made:
 
 def _shards_deleted(record: RecordType, key: Key) -> list[TransactionStep]:
     """Returns the steps that delete the shards of a node that is deleted or moved."""
-    return [TransactionStep(actions.DeleteItem(each), again) for each in record.shards_of(key)]
+    return [TransactionStep(actions.DeleteItem(each), again) for each in shard_keys(record, key)]
 
 
 def _other_deleted(write: WriteContext, request: Delete, old: Item, other: Item) -> TransactionStep:

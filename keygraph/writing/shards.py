@@ -23,8 +23,9 @@ from collections.abc import Sequence
 from keygraph.dynamo.actions import CheckItem, PutItem
 from keygraph.dynamo.conditions import And, Not
 from keygraph.dynamo.table import Key
+from keygraph.model.node_shards import new_shard, shard_keys
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import End, RecordType, new_shard
+from keygraph.model.records import End, RecordType
 from keygraph.writing.context import WriteContext
 from keygraph.writing.marks import UNMARKED
 from keygraph.writing.requests import NewRequest, WriteRequest, in_own_key
@@ -37,7 +38,7 @@ def shard_key(write: WriteContext, node: RecordType, identity: Texts) -> Key | N
         return None
     [key] = write.graph.table_keys(node, identity)
     number = _number(write.sent[0]) + write.conflicts
-    return None if key in write.unspread else node.shards_of(key)[number % node.shard_count]
+    return None if key in write.unspread else shard_keys(node, key)[number % node.shard_count]
 
 
 def _number(request: WriteRequest) -> int:
@@ -54,7 +55,7 @@ def keys_to_read(write: WriteContext, node: RecordType, identity: Texts) -> list
     key = shard_key(write, node, identity)
     if key is None or not write.conflicts:
         return [] if key is None else [key]
-    return node.shards_of(write.graph.table_keys(node, identity)[0])
+    return shard_keys(node, write.graph.table_keys(node, identity)[0])
 
 
 def standing_for(write: WriteContext, node: RecordType, identity: Texts) -> Key | None:

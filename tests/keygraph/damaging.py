@@ -11,6 +11,7 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.store import BatchWrite, Scan, Store, pages
 from keygraph.dynamo.table import Key
 from keygraph.errors import WriteRefused
+from keygraph.model.node_shards import shard_keys, with_shards
 from keygraph.model.records import RecordType
 from keygraph.tables.totals import tallies_of
 from keygraph.writing.marks import ADDED
@@ -37,7 +38,7 @@ def added_up(graph: Graph, items: Items) -> Items:
     for key, item in items.items():
         record = graph.recognise(item)
         if record is not None:
-            found[key] = record.with_shards(item, map(items.get, record.shards_of(key)))
+            found[key] = with_shards(record, item, map(items.get, shard_keys(record, key)))
     return found
 
 

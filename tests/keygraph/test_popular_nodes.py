@@ -29,7 +29,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan, Store, Transaction, Write
 from keygraph.dynamo.table import Key
 from keygraph.errors import WriteRefused
-from keygraph.model.records import is_shard, new_shard
+from keygraph.model.node_shards import is_shard, new_shard, shard_keys, with_shards
 from keygraph.tables.repair import Repairs
 from keygraph.tables.verify import Verification
 from keygraph.writing import marks
@@ -94,7 +94,7 @@ graph = Graph(table, Star, Review, Fan, Follow, Friend, type_attribute="kind")
 star, review, fan, follow, friend = graph.types.values()
 ANN, BOB = ("Ann",), ("Bob",)
 KEY = ("STAR#Ann", "STAR#Ann")
-SHARDS = star.shards_of(KEY)
+SHARDS = shard_keys(star, KEY)
 
 
 class Stage(Written):
@@ -108,10 +108,10 @@ class Stage(Written):
 
     async def total(self, *names: str, key: Key = KEY) -> list[Any]:
         """What a node has, added up."""
-        batch = await self.store.send(BatchGet((key, *star.shards_of(key)), consistent=True))
+        batch = await self.store.send(BatchGet((key, *shard_keys(star, key)), consistent=True))
         item, *shards = batch.items
         assert item is not None
-        whole = star.with_shards(item, shards)
+        whole = with_shards(star, item, shards)
         return [star.reader(star.fields[name])(whole) for name in names]
 
     async def wrong(self) -> list[str]:

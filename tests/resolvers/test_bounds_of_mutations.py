@@ -10,7 +10,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, edge, node, read, record, viewer, write
 from keygraph.dynamo.actions import key_of
 from keygraph.dynamo.store import Transaction
-from keygraph.model.records import new_shard
+from keygraph.model.node_shards import new_shard, shard_keys
 from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.keygraph.histories.declared import graph
@@ -34,7 +34,9 @@ async def club(make_store: MakeStore) -> World:
     await made.ask(f"mutation {{ {people} {clubs} }}")
     person = graph.types["Person"]
     keys = [graph.table_keys(person, (name,))[0] for name in ("Ann", "Bob", "Cy")]
-    await made.put(*(new_shard(graph.table, person, each) for key in keys for each in person.shards_of(key)))
+    await made.put(
+        *(new_shard(graph.table, person, each) for key in keys for each in shard_keys(person, key))
+    )
     await made.ask(f"mutation {{ putSeat(input: {{{ENDS}, row: 1}}) {SEAT} }}")
     await made.ask(f"mutation {{ putMember(input: {{{ENDS}, since: 1}}) {{ member {{ since }} }} }}")
     await made.ask(

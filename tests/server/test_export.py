@@ -16,7 +16,7 @@ import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph.engines.open import open_store
-from keygraph.model.records import is_shard
+from keygraph.model.node_shards import is_shard
 from keygraph.writing.requests import Create
 from keygraph.writing.sending.writer import write
 from keygraph_server.commands import export

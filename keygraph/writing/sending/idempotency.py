@@ -21,7 +21,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue
 from keygraph.errors import InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
-from keygraph.model.records import is_shard
+from keygraph.model.node_shards import is_shard
 from keygraph.names import NOTE
 from keygraph.writing.requests import Done, Put, WriteRequest
 from keygraph.writing.step import TransactionStep, again

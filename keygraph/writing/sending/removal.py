@@ -26,6 +26,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import TRANSACTION_ACTIONS
 from keygraph.dynamo.store import Write
 from keygraph.dynamo.table import Key
+from keygraph.model.node_shards import shard_keys
 from keygraph.model.permissions import KnownRecord
 from keygraph.model.record_keys import Texts
 from keygraph.names import plural
@@ -80,7 +81,7 @@ class MarkedNodes:
             refusal = partial(rules.not_as_required, context, request, guarded)
             if not await self._mark(key, required, refusal):
                 return None
-            shards = request.record.shards_of(key)
+            shards = shard_keys(request.record, key)
             if not all(await asyncio.gather(*(self._mark_shard(each, key) for each in shards))):
                 return None
         self._written = {

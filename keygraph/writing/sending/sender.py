@@ -20,6 +20,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Request, Store, Transaction, Write
 from keygraph.dynamo.table import Key
 from keygraph.model.expiry import now
+from keygraph.model.node_shards import shard_keys
 from keygraph.writing.context import Stored, WriteContext
 from keygraph.writing.ends import most_copied_by_move
 from keygraph.writing.marks import SECONDS, is_marked, removal_of_old
@@ -91,7 +92,7 @@ class Outline:
     def marked(self) -> list[tuple[Key, Sequence[Key]]]:
         """The nodes that are marked, each with its shards, which are marked after it if it is deleted or moved."""
         keys = [(each, self._context.graph.table_keys(each.record, each.identity)[0]) for each in self.nodes]
-        return [(key, () if isinstance(each, Change) else each.record.shards_of(key)) for each, key in keys]
+        return [(key, () if isinstance(each, Change) else shard_keys(each.record, key)) for each, key in keys]
 
     @property
     def searches(self) -> list[Search]:

@@ -14,6 +14,7 @@ from keygraph.keys.types import encode
 from keygraph.keys.union import NodeText
 from keygraph.model.fields import Field
 from keygraph.model.instances import bare_instance, instance
+from keygraph.model.node_shards import with_shards
 from keygraph.model.records import End, Method, RecordType
 from keygraph.resolve.derived import Copy
 from keygraph_resolvers.naming.global_ids import global_id
@@ -70,7 +71,7 @@ class Object:
         for answer in self.found[SHARDS]:
             if isinstance(answer, Exception):
                 raise answer
-        return self.record.with_shards(item, self.found[SHARDS])
+        return with_shards(self.record, item, self.found[SHARDS])
 
     def shown(self, field: Field) -> Any:
         """Returns the value of a field as in the answer: a set is sorted, because it has no order."""

@@ -1,7 +1,7 @@
 """An operation's selections: the fields of its objects, with what is selected below them.
 
 A selection that several places share, through fragments, is one object, so that results for it are computed once.
-Selections never change. `keygraph_resolvers.plan.compile` makes them; steps read what they select.
+Selections never change. `keygraph_resolvers.plan.selections` makes them; steps read what they select.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from keygraph.dynamo.store import BatchGet, Store
 from keygraph.errors import BadUserInput, ConditionFailed
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
-from keygraph.model.records import is_shard
+from keygraph.model.node_shards import is_shard
 from keygraph.tables.bulk import (
     BATCH_ITEMS,
     IN_FLIGHT,

@@ -8,7 +8,7 @@ from typing import Any
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store, pages
 from keygraph.errors import CorruptItem
-from keygraph.model.records import is_shard
+from keygraph.model.node_shards import is_shard, shard_keys, with_shards
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.plain import Name, State, Values
 from tests.keygraph.histories.table import is_of_others, name_of_item
@@ -25,9 +25,9 @@ async def wrong_values(store: Store, state: State, *, by_job: bool) -> list[str]
         record = graph.recognise(item)
         if record is None:
             continue  # the note of an idempotency key, or a shard
-        own = record.shards_of(key)
+        own = shard_keys(record, key)
         shards.difference_update(own)
-        item = record.with_shards(item, map(by_key.get, own))
+        item = with_shards(record, item, map(by_key.get, own))
         name = name_of_item(item)
         right = _right(state, name)
         for field in record.fields.values():

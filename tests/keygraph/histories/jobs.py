@@ -13,7 +13,8 @@ from pathlib import Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.errors import StoreError
-from keygraph.model.records import RecordType, is_shard
+from keygraph.model.node_shards import is_shard
+from keygraph.model.records import RecordType
 from keygraph.resolve.derived import COUNTED
 from keygraph.tables.backfill import Backfill
 from keygraph.tables.repair import BACKFILLED, REPAIRS, Repairs

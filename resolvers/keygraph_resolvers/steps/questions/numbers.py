@@ -6,12 +6,16 @@ nullable field may not have been counted yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
 from weakref import ref
 
+from graphql import EnumValueNode
+
+from keygraph.lists.aggregating import AggregateField
 from keygraph.model.fields import Field
+from keygraph.model.node_shards import shard_keys
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
@@ -26,13 +30,8 @@ from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
 
 
-def numbers_of(
-    path: AccessPath,
-    selected: Sequence[Any],
-    below: Selection,
-    named: Callable[[SelectedField, Aggregate], Sequence[str]],
-) -> dict[SelectedField, Field]:
-    """The selected values of a list that its owner's numbers answer. `named` returns an aggregate value's fields."""
+def numbers_of(path: AccessPath, selected: Sequence[Any], below: Selection) -> dict[SelectedField, Field]:
+    """The selected values of a list that its owner's numbers answer."""
     given = {argument.name.value for node in selected for argument in node.arguments or ()}
     if (
         path.owner is None
@@ -48,7 +47,7 @@ def numbers_of(
     for aggregate in below.having(Aggregate):
         kind = cast(Aggregate, aggregate.kind)
         values = [each for each in aggregate.only.fields if isinstance(each.kind, AggregateValue)]
-        numbers = [kept.get(_number(path, each, named(each, kind))) for each in values]
+        numbers = [kept.get(_number(path, each, _fields_used(each, kind))) for each in values]
         if None not in numbers:
             found |= {value: field for value, field in zip(values, numbers, strict=True) if field}
     return found
@@ -70,6 +69,23 @@ def _number(path: AccessPath, value: SelectedField, names: Sequence[str]) -> str
     if function == "count":
         return path.name
     return f"{path.name}.{names[0]}" if function == "sum" and len(names) == 1 else ""
+
+
+def _fields_used(selected: SelectedField, kind: Aggregate) -> list[str]:
+    """The fields of items that a value of an aggregate uses."""
+    return [kind.fields[name].source for name in aggregated_names(selected, kind.fields)]
+
+
+def aggregated_names(selected: SelectedField, fields: Mapping[str, AggregateField]) -> Iterator[str]:
+    """The names that a value of an aggregate may use: all of them if a variable gives the name."""
+    for node in selected.nodes:
+        for argument in node.arguments or ():
+            if argument.name.value == "field":
+                value = argument.value
+                yield from [value.value] if isinstance(value, EnumValueNode) else fields
+    for below in selected.below.values():
+        for each in below.fields:
+            yield from aggregated_names(each, fields)
 
 
 class NumbersStep(Step):
@@ -124,7 +140,7 @@ class ShardsStep(Step):
             objects = [each for each in objects if self._may_be_read(access, each)]
         keys = {each: op.graph.table_keys(record, each.identity)[0] for each in objects}
         shards: dict[Object, list[Any]] = {each: [] for each in objects}
-        wanted = [(each, shard) for each, key in keys.items() for shard in record.shards_of(key)]
+        wanted = [(each, shard) for each, key in keys.items() for shard in shard_keys(record, key)]
         for each, answer in (yield GetItems(wanted, "shards")):
             shards[each].append(answer)
         for each, answers in shards.items():
