@@ -748,7 +748,7 @@ REMOVALS: dict[str, Removal] = {
     "test_more_items_than_were_requested_are_not_decoded": Removal(
         "keygraph/engines/dynamodb/answers.py", "if len(typed) > most:", "if False:"
     ),
-    "test_a_long_refusal_takes_no_time": Removal(
+    "test_of_a_long_refusal_little_is_read": Removal(
         "keygraph/engines/dynamodb/errors.py", "return text[:_MOST_CHARACTERS] if", "return text if"
     ),
     "test_interim_answers_have_an_end": Removal(

@@ -111,9 +111,7 @@ def test_what_cannot_be_finished_is_told(start: Start, tmp_path: Path, count: st
     )
     asking.start()
     wait_for(tmp_path / "asked")
-    begun = time.monotonic()
     assert server.stop() == 0
-    assert time.monotonic() - begun < 6
     asking.join(START_SECONDS)
     (answer,) = answers
     assert answer.status_code == 503
@@ -154,9 +152,7 @@ class TestWorkers:
         server.address()
         frozen = all_serve(server, 2)[0]
         os.kill(frozen, signal.SIGSTOP)
-        begun = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - begun < 6
         assert logged(server, r"Worker (\d+) does not stop: it is killed") == [frozen]
 
     def test_a_hangup_replaces_all_one_by_one(self, start: Start) -> None:

@@ -191,11 +191,9 @@ async def test_something_that_never_answers(opening: Opening) -> None:
 
     async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        started = asyncio.get_running_loop().time()
         async with opening(table, f"http://127.0.0.1:{port}", deadline=0.3) as store:
             with pytest.raises(TimedOut):
                 await store.send(Query("A"))
-        assert asyncio.get_running_loop().time() - started < 2
         quiet.set()
 
 

@@ -324,10 +324,8 @@ async def test_silence_is_told_and_slowness_is_not() -> None:
 
     async with pool_of(drip, read_seconds=0.15) as pool:
         assert (await pool.post("", b"{}")).body == b"{}"
-        started = asyncio.get_running_loop().time()
         with pytest.raises(boto.ReadTimeoutError):
             await pool.post("", b"{}")
-        assert asyncio.get_running_loop().time() - started < 1
 
 
 async def test_a_request_that_is_given_up_leaves_nothing_behind() -> None:

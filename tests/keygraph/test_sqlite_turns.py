@@ -19,6 +19,7 @@ from keygraph.engines.sqlite.layout import Stored, stored_item
 from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import TimedOut
 from keygraph.turns import BUDGET, WorkBudget
+from tests.clocks import slowness
 from tests.keygraph.shop import SHOP, opened
 
 LONG = Query("p", filter=Or(tuple(Eq(("note",), f"{number}") for number in range(145))))
@@ -40,10 +41,10 @@ async def test_a_read_ends_when_its_time_is_over(file: Path) -> None:
     """Commands that read a whole table have more of it than a server."""
     await fill(file, 8_000)
     async with open_store(f"sqlite:{file}", SHOP, deadline=0.05) as store:
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(TimedOut, match=r"took more than 0\.05 seconds"):
             await store.send(LONG)
-        assert time.monotonic() - began < 1.0
+        assert (time.process_time() - began) / slowness() < 0.5
         assert (await store.send(Query("p", limit=1))).scanned == 1
 
 
@@ -58,7 +59,7 @@ async def test_a_read_ends_when_nobody_waits_for_it(file: Path) -> None:
         began = time.process_time()
         # It needs the only thread.
         assert (await store.send(Query("p", limit=300))).scanned == 300
-        assert time.process_time() - began < 0.3
+        assert (time.process_time() - began) / slowness() < 0.3
 
 
 @pytest.mark.long
@@ -66,17 +67,17 @@ async def test_the_event_loop_goes_on_meanwhile(file: Path) -> None:
     await fill(file, 1_000)
     async with open_sqlite(file, SHOP) as store:
         tries = [await lag(store) for _ in range(3)]
-    assert min(tries) < 0.012
+    assert min(tries) < 0.008
 
 
 async def lag(store: SQLiteStore) -> float:
-    """How long the loop takes for a turn while four long reads run, in nine of ten turns."""
+    """The processor time of one of the loop's turns while four long reads run, in nine of ten turns."""
     asked = [asyncio.create_task(store.send(LONG)) for _ in range(4)]
     lags = []
     while not all(each.done() for each in asked):
-        began = time.monotonic()
+        began = time.process_time()
         await asyncio.sleep(0.001)
-        lags.append(time.monotonic() - began)
+        lags.append(time.process_time() - began)
     assert [each.result().items for each in asked] == [[]] * 4
     return sorted(lags)[len(lags) * 9 // 10]
 

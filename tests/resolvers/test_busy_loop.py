@@ -30,6 +30,7 @@ from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_server.processes.collection import tune_collection
+from tests.clocks import slowness
 from tests.conftest import MakeStore
 from tests.resolvers.test_access_links import graph as club
 from tests.resolvers.test_access_links import note
@@ -73,7 +74,7 @@ async def longest_turn(
             await asyncio.sleep(0)
             now = time.thread_time()
             longest, ended = max(longest, now - ended), now
-        best = min(best, longest)
+        best = min(best, longest / slowness())
         if best < most:
             break
     return best
@@ -127,7 +128,7 @@ async def test_introspection_keeps_nobody_waiting_and_is_kept() -> None:
     first = await asked.execute(document)
     began = time.process_time()
     assert await asked.execute(document) == first
-    assert time.process_time() - began < MOST_SECONDS
+    assert (time.process_time() - began) / slowness() < MOST_SECONDS
     assert asked.kept_bytes > 300_000
 
 
@@ -253,7 +254,12 @@ BUSY = {
 @pytest.mark.parametrize("name", BUSY)
 async def test_a_page_keeps_nobody_waiting(file: Path, name: str) -> None:
     async with open_store(f"sqlite:{file}", graph.table) as store:
-        asked = Service(build_schema(graph), store, secret=SECRET, limits=Limits(max_page_size=1000))
+        asked = Service(
+            build_schema(graph),
+            store,
+            secret=SECRET,
+            limits=Limits(max_page_size=1000, operation_timeout=100),
+        )
         answer = await asked.execute(BUSY[name])
         assert "errors" not in answer, answer["errors"][:2]
         assert await longest_turn(asked, BUSY[name]) < MOST_SECONDS
@@ -276,7 +282,9 @@ async def test_rules_that_look_up_many_items_keep_nobody_waiting(make_store: Mak
     notes = [note(f"{number:04d}", f"g{number}") for number in range(4000)]
     batches = ((notes[at : at + BATCH_ITEMS], None) for at in range(0, len(notes), BATCH_ITEMS))
     await write_batches(store, batches, lambda _: None)
-    asked = Service(schema_of(club), store, secret=SECRET, limits=Limits(cost_limit=10**6))
+    asked = Service(
+        schema_of(club), store, secret=SECRET, limits=Limits(cost_limit=10**6, operation_timeout=100)
+    )
     ids = [global_id(club.types["Group"], (str(number),)) for number in range(100)]
     document = "query ($ids: [ID!]!) { nodes(ids: $ids) { id } }"
     of_ids = OperationRequest(document, {"ids": ids}, viewer={"sub": [*map(str, range(50))]})
@@ -347,7 +355,7 @@ async def longest_turn_of_walks(folder: Path, keys: Sequence[tuple[int, int]], a
 
 async def test_a_walk_over_many_lists_keeps_nobody_waiting(tmp_path: Path) -> None:
     keys = [(0, number) for number in range(1, 4_000)]
-    assert await longest_turn_of_walks(tmp_path, keys, 1) < MOST_SECONDS
+    assert await longest_turn_of_walks(tmp_path, keys, 1) < MOST_SECONDS / 3
 
 
 async def test_many_walks_at_once_keep_nobody_waiting(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from keygraph.limits import LiveLimits
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Limits, OperationRequest, Service, build_schema
 from keygraph_resolvers.live import Listener, LiveLimitReached, LiveQueries
+from tests.clocks import MovedClock
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.worlds import SECRET, shop_items
 from tests.tracing import TracingStore
@@ -335,9 +336,11 @@ async def test_two_tokens_of_a_viewer_share_no_answer_unless_their_claims_are_th
         assert await data_of(stale) == {"deed": None}
 
 
-async def test_a_token_that_expires_ends_the_operation(shop: Live) -> None:
-    listener = await shop.listen(NAME, viewer={"sub": "a", "exp": time.time() + 0.2})
+async def test_a_token_that_expires_ends_the_operation(shop: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = MovedClock(monkeypatch)
+    listener = await shop.listen(NAME, viewer={"sub": "a", "exp": time.time() + 100})
     await data_of(listener)
+    await clock.move(101)
     [error] = (await answer_of(listener))["errors"]
     assert error["extensions"] == {"code": "UNAUTHENTICATED"}
     assert await listener.next() is None

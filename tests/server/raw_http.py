@@ -178,7 +178,8 @@ async def running(
         ws="none",
         lifespan="on" if served else "off",
         log_config=None,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=20,
+        timeout_keep_alive=1_000,
     )
     server = Server(config)
     serving = asyncio.create_task(server.serve([listening]))
