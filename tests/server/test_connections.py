@@ -112,6 +112,12 @@ class TestHeads:
                     answer = await client.read()
                     assert (answer.status, b"100 header fields" in answer.body) == (431, True)
 
+    async def test_a_long_path_is_not_decoded(self, protocol: Protocol) -> None:
+        async with connected(protocol) as (_, client):
+            assert (await client.ask("/" + "%41" * 341)).body == b"GET /" + b"A" * 341 + b" 0"
+            assert (await client.ask("/a?" + "%41" * 5000)).status == 200
+            assert (await client.ask("/" + "%41" * 342)).status == 414
+
     async def test_the_limit_is_for_each_head_not_for_all_bytes(self, protocol: Protocol) -> None:
         async with connected(protocol, max_head_bytes=1000) as (_, client):
             await client.send(request("/a", b"b" * 5000) + padded(1000) + request("/c", b"d" * 3000))

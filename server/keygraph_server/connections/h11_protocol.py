@@ -13,8 +13,7 @@ from keygraph.errors import without_frames
 from keygraph_server.connections import refusals
 from keygraph_server.connections.guarded import BODY, DISCARDED, HEAD, NOTHING, GuardedConnection
 
-_ODD = re.compile(rb"(?<!\r)\n|\r(?=[^\n])|\n[ \t]|[\0-\x08\v\f\x0e-\x1f\x7f]")
-"""Line ends of one character, lines that continue others, and control characters. h11 takes them, and others do not."""
+_PLAIN = bytes({*range(256)} - {*range(0x20), 0x7F} | {*b"\t"})
 
 _LAST_CHUNK = re.compile(rb"[\r\n]*0+(?![0-9a-f])", re.IGNORECASE)
 """The size of the chunk before the trailers, after the end of another chunk."""
@@ -91,7 +90,7 @@ class _Events(h11.Connection):
             connection.body_received(len(event.data))
             count -= len(event.data)
         lines = self._half_end + before[:count]
-        if count and _ODD.search(lines):
+        if count and _are_odd(lines):
             return self._refuse(refusals.NOT_HTTP)
         self._half_end = b"\r" if lines.endswith(b"\r") else b""
         if isinstance(event, h11.EndOfMessage):
@@ -127,3 +126,10 @@ class _Events(h11.Connection):
     def _refuse(self, refusal: refusals.ConnectionRefusal) -> Any:
         self._connection.refuse(refusal)
         return h11.NEED_DATA
+
+
+def _are_odd(lines: bytes) -> bool:
+    """Whether there are line ends of one character, lines that continue others, or control characters: h11 takes them, and
+    others do not."""
+    others = lines.removesuffix(b"\r").replace(b"\r\n", b"").translate(None, _PLAIN)
+    return bool(others) or b"\n " in lines or b"\n\t" in lines

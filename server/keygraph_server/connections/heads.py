@@ -10,6 +10,9 @@ from keygraph_server.connections import refusals
 _HOST = re.compile(r"([a-z0-9_.-]{1,255}|\[[0-9a-f:.]{2,45}\])(:[0-9]{0,5})?", re.IGNORECASE)
 _URL = re.compile(rb"[a-z]+://([^/?#]*)/", re.IGNORECASE)
 
+_LONGEST_PATH = 1_024
+"""No path that is served is longer, and one of 16 KB of escapes takes a millisecond to decode."""
+
 
 class HeadRules:
     """Refuses what servers and proxies could read differently, and requests to hosts that this server does not answer."""
@@ -28,6 +31,8 @@ class HeadRules:
         hosts = names.count(b"host")
         if version not in ("1.0", "1.1") or hosts > 1 or (hosts == 0 and version != "1.0"):
             return refusals.NOT_HTTP  # RFC 9112, 2.3 and 3.2
+        if len(target) > _LONGEST_PATH and target.find(b"?", 0, _LONGEST_PATH + 1) < 0:
+            return refusals.PATH_TOO_LONG
         if hosts:
             host = headers[names.index(b"host")][1]
             if host != self._accepted:

@@ -45,6 +45,7 @@ NOT_HTTP = ConnectionRefusal(HTTPStatus.BAD_REQUEST, "this is not a valid HTTP r
 BAD_HOST = ConnectionRefusal(
     HTTPStatus.BAD_REQUEST, "the Host of this request is no host, or not that of its URL"
 )
+PATH_TOO_LONG = ConnectionRefusal(HTTPStatus.REQUEST_URI_TOO_LONG, "the path of this URL is too long")
 NO_SUCH_CODING = ConnectionRefusal(HTTPStatus.NOT_IMPLEMENTED, "the only Transfer-Encoding is chunked, once")
 NO_SUCH_EXPECTATION = ConnectionRefusal(
     HTTPStatus.EXPECTATION_FAILED, "the only expectation is Expect: 100-continue"
