@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 62_919, ("server",): 14_193, ("tests",): 102_097}
+LINES = {("keygraph", "resolvers"): 62_922, ("server",): 14_193, ("tests",): 102_115}
 
 
 @pytest.mark.parametrize("folders", LINES)

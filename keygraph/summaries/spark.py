@@ -218,8 +218,9 @@ def _exported(context: Any, job: SparkJob, files: Sequence[tuple[str, int, bool]
         .persist(_level())
         for file, count, is_image in files
     ]
-    rows, expected = context.union([context.emptyRDD(), *several]), sum(count for _, count, _ in files)
+    expected = sum(count for _, count, _ in files)
     try:
+        rows = context.union([context.emptyRDD(), *several])
         items = _items(rows)
     except Exception as error:
         raise _unreadable("a file", error) from None

@@ -16,11 +16,11 @@ import pytest
 from keygraph.changes.counting import NodeValues, StreamCounter
 from keygraph.changes.kept_walks import StreamWalks
 from keygraph.changes.ledger import Ledger, replace_ledger
-from keygraph.changes.stream import readable
+from keygraph.changes.stream import StreamReader, readable
 from keygraph.changes.totals import StreamTotals
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Write
+from keygraph.dynamo.store import BatchWrite, Scan, Write
 from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, ShardPosition
 from keygraph.keys.types import encode
 from keygraph.tables.verify import Verification
@@ -161,6 +161,21 @@ async def follow(store: Resharded) -> None:
     following = Following(store, 0)
     while await following.advance(kills=False):
         pass
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_notes_that_are_copied_with_a_table_are_of_another_stream(make_store: MakeStore) -> None:
+    """Otherwise, its changes would count as those that the notes contain."""
+    there: Sequence[Item] = ()
+    for name, new in ("p0", [of_team("t0")]), ("p1", []):
+        store = await make_store(graph.table)
+        await store.send(BatchWrite(tuple(there)))
+        await store.send(EnableStream())
+        await store.send(BatchWrite((*new, of_member("t0", name, 5))))
+        for shard, record in await StreamReader(store).read():
+            await StreamCounter(graph, store).apply(shard, [record])
+        there = (await store.send(Scan())).items
+    assert (await stored(store))[TEAM_0]["size"] == 2
 
 
 async def test_a_node_that_was_there_before_has_no_numbers_until_the_job_has_run(

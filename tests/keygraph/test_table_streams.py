@@ -246,7 +246,7 @@ async def test_a_table_of_that_name_that_is_made_again_has_another_stream(tmp_pa
         with pytest.raises(TableMissing):
             await store.send(ReadRecords(before.name, before.shards[0].name))
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
-        logs = connection.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%changes'").fetchall()
+        logs = connection.execute("SELECT name FROM sqlite_schema WHERE name LIKE '%changes%'").fetchall()
         assert len(logs) == 1
 
 

@@ -9,6 +9,7 @@ processes keep it up to date meanwhile, because each of them looks up the catalo
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import Any
 
@@ -133,7 +134,8 @@ class Catalogue:
         """Turns the table's stream on, if it is off. Raises TableMissing."""
         layout, schema = self._changeable(connection)
         if layout.log is None:
-            schema["log"] = log = f"table_{layout.number}_changes"
+            # Notes that are copied with a table name the stream of which they know.
+            schema["log"] = log = f"table_{layout.number}_changes_{os.urandom(8).hex()}"
             create_log(connection, log)
             self._change(connection, schema)
 
