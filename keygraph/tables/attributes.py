@@ -107,7 +107,7 @@ def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
         in_keys = record.attributes_in_keys - {
             key.name for each in record.keys.values() for key in each.attributes
         }
-        spare = {path[0]: count for path, count in own.items() if path[0] not in used}
+        spare = {path[0]: own[path] for path in sorted(own) if path[0] not in used}
         for name, path in declared:
             former = record.former.get(path)
             if path in own or former in own or path[0] in in_keys or path in record.former.values():

@@ -16,7 +16,6 @@ from keygraph.dynamo.store import (
     BatchWrite,
     Changed,
     Cost,
-    Page,
     PassingStore,
     Request,
     Scan,
@@ -24,7 +23,6 @@ from keygraph.dynamo.store import (
     Transaction,
     Write,
     Written,
-    pages,
 )
 from keygraph.dynamo.table import Key, Position
 from keygraph.errors import ConditionFailed
@@ -265,47 +263,22 @@ async def set_attributes(store: Store, item: Item, conditions: Sequence[Conditio
 async def whole_table(store: Store, segments: int = SEGMENTS) -> AsyncGenerator[Item, None]:
     """Yields every item of the table except notes of idempotency keys, read consistently, from all segments at once.
 
-    Segments take turns, one item each, so an unchanged table always gives its items in the same order. Raises
-    StoreError.
+    Segments take turns, one page each, so an unchanged table always gives its items in the same order. The next page of
+    each is being read meanwhile. Raises StoreError.
     """
-    streams = [
-        _Segment(store, Scan(segment=segment, segments=segments, consistent=True))
-        for segment in range(segments)
-    ]
+    scans = [Scan(segment, segments, consistent=True) for segment in range(segments)]
+    reading = deque((scan, asyncio.create_task(store.send(scan))) for scan in scans)
     try:
-        while streams:
-            for stream in tuple(streams):
-                if not stream.waiting:
-                    await stream.fill()
-                if stream.waiting:
-                    yield stream.waiting.popleft()
-                else:
-                    streams.remove(stream)
+        while reading:
+            scan, page = reading[0][0], await reading[0][1]
+            reading.popleft()
+            if page.last is not None:
+                scan = replace(scan, start=page.last)
+                reading.append((scan, asyncio.create_task(store.send(scan))))
+            for item in page.items:
+                if not is_note(item):
+                    yield item
     finally:
-        for stream in streams:
-            await stream.close()
-
-
-class _Segment:
-    """One segment: the items of a page, while the next page is being read."""
-
-    def __init__(self, store: Store, scan: Scan) -> None:
-        self.waiting: deque[Item] = deque()
-        self._pages = pages(store, scan)
-        self._next: asyncio.Task[Page | None] | None = asyncio.create_task(self._page())
-
-    async def _page(self) -> Page | None:
-        return await anext(self._pages, None)
-
-    async def fill(self) -> None:
-        """Waits for pages until there are items, or no more pages."""
-        while not self.waiting and self._next is not None:
-            page = await self._next
-            self._next = None if page is None else asyncio.create_task(self._page())
-            if page is not None:
-                self.waiting.extend(item for item in page.items if not is_note(item))
-
-    async def close(self) -> None:
-        if self._next is not None:
-            self._next.cancel()
-            await asyncio.gather(self._next, return_exceptions=True)
+        for _, task in reading:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in reading), return_exceptions=True)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, Value
-from keygraph.dynamo.store import BatchGet, Scan, Store, pages
-from keygraph.dynamo.table import Key
+from keygraph.dynamo.store import BatchGet, Scan, Store
+from keygraph.dynamo.table import Key, Position
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
@@ -29,17 +29,10 @@ from keygraph.model.node_shards import is_shard, node_of_shard, shard_keys, with
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import Copy, Tally, stored_value
-from keygraph.tables.attributes import AttributeCounter
+from keygraph.tables.attributes import AttributeCounter, AttributeCounts
 from keygraph.tables.backfill import Backfill
 from keygraph.tables.bulk import SegmentPositions, gathered
-from keygraph.tables.findings import (
-    IGNORED,
-    Example,
-    Finding,
-    FindingKind,
-    Problem,
-    Report,
-)
+from keygraph.tables.findings import IGNORED, Example, Finding, FindingKind, Problem, Report
 from keygraph.tables.item_fields import ItemFields, item_fields
 from keygraph.tables.repair import Repairs, named_nodes, names_no_node
 from keygraph.tables.totals import computed, is_late, tallies_of
@@ -66,6 +59,19 @@ class LateTotals(Protocol):
         """Returns the right values of the fields of a node that are wrong."""
 
 
+class VerifiedPage(NamedTuple):
+    """What one page of the table has, and what is wrong with it."""
+
+    types: Counter[str | None]
+    attributes: AttributeCounts
+    found: list[Finding]
+    left: list[Finding]
+    """What was found and not repaired."""
+    late: list[Finding]
+    """The values that the stream keeps and that are wrong."""
+    last: Position | None
+
+
 class Verification:
     """The verification of one table. It can be interrupted after any window, and resumed."""
 
@@ -89,34 +95,41 @@ class Verification:
         self._store = store
         self._graph = graph
         self._reached = SegmentPositions(segments)
+        self.verify_page = self.verified_page
+        """Verifies a page. Another function may do it in another process."""
 
     async def run(self, advance: Callable[[int], None]) -> None:
-        """Reads what was not read yet. `advance` is called after each window with the number of items read so far.
+        """Reads what was not read yet. `advance` is called after each page with the number of items read so far.
 
-        Raises StoreError; the report then holds every window that was verified.
+        Raises StoreError; the report then holds every page that was verified.
         """
         await gathered(
             (self._read(segment, advance) for segment in self._reached.left), self._reached.segments
         )
 
     async def _read(self, segment: int, advance: Callable[[int], None]) -> None:
-        scan = Scan(
-            segment, self._reached.segments, _WINDOW_ITEMS, self._reached.at[segment], consistent=True
-        )
-        async for page in pages(self._store, scan):
-            window = self._window([item for item in page.items if not is_note(item)])
-            found = await window.findings(self._store)
-            if window.undecided or (window.changed and self._repairs is not None):
-                again = await self._verified(window.changed)
-                found = [*(each for each in found if each.example.key not in window.changed), *again]
-            left = found if self._repairs is None else await self._repairs.repair(found, self._verified)
-            late = await self._late_findings(window)
+        reached = self._reached
+        while segment in reached.left:
+            scan = Scan(segment, reached.segments, _WINDOW_ITEMS, reached.at[segment], consistent=True)
+            page = await self.verify_page(scan)
             # No await between these: an interruption leaves the findings and the position in step.
-            self.report.add(window.types, window.attributes.counts, [*left, *late])
+            self.report.add(page.types, page.attributes, [*page.left, *page.late])
             if self._repairs is not None:
-                self.report.add_repaired(found, left, self._repairs.written.counts)
-            self._reached.advance(segment, page.last)
+                self.report.add_repaired(page.found, page.left, self._repairs.written.counts)
+            reached.advance(segment, page.last)
             advance(self.report.total)
+
+    async def verified_page(self, scan: Scan) -> VerifiedPage:
+        """Reads, verifies and repairs one page of the table. The report does not have it yet. Raises StoreError."""
+        page = await self._store.send(scan)
+        window = self._window([item for item in page.items if not is_note(item)])
+        found = await window.findings(self._store)
+        if window.undecided or (window.changed and self._repairs is not None):
+            again = await self._verified(window.changed)
+            found = [*(each for each in found if each.example.key not in window.changed), *again]
+        left = found if self._repairs is None else await self._repairs.repair(found, self._verified)
+        late = await self._late_findings(window)
+        return VerifiedPage(window.types, window.attributes.counts, found, left, late, page.last)
 
     async def _late_findings(self, window: Window) -> list[Finding]:
         """Returns the values that the stream keeps and that are wrong."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -455,3 +459,97 @@ def test_the_table_is_scanned_in_as_many_segments_as_are_asked_for(monkeypatch: 
     assert run("verify", *MODEL, "--store", FILE, "--segments", "3").exit_code == 0
     assert seen == {(0, 3), (1, 3), (2, 3)}
     assert run("verify", *MODEL, "--store", FILE, "--segments", "0").exit_code == 2
+
+
+# --- Several processes --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes verify even a small file. This one verifies nothing."""
+
+    def verified_page(*_: object) -> None:
+        raise AssertionError("it is verified here")
+
+    monkeypatch.setattr("keygraph_server.commands.verify._LARGE_FILE", 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(Verification, "verified_page", verified_page)
+
+
+@pytest.mark.long
+def test_processes_report_what_one_does_and_go_on_after_an_interruption(
+    request: pytest.FixtureRequest,
+) -> None:
+    fill(FILE, [*BROKEN, *WRONG])
+    whole, some = report_of(), report_of("--type", "User")
+    request.getfixturevalue("processes")
+    assert report_of("--type", "User") == some
+    with pytest.MonkeyPatch.context() as patched:
+        stop_after(5, patched)
+        assert run("verify", *MODEL, "--store", FILE).exit_code == 130
+    assert report_of("--resume") == whole
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("processes")
+def test_a_killed_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(FILE, RIGHT + WRONG)
+    run_whole = Verification.run
+
+    async def run_part(self: Verification, advance: Callable[[int], None]) -> None:
+        def advanced(items: int) -> None:
+            advance(items)
+            for process in active_children() if items == 2 else ():
+                process.kill()
+
+        await run_whole(self, advanced)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("keygraph.tables.verify._WINDOW_ITEMS", 1)
+        patched.setattr(Verification, "run", run_part)
+        result = run("verify", *MODEL, "--store", FILE)
+    assert (result.exit_code, result.stdout) == (1, "")
+    killed = "keygraph: a process that verifies a part of the table was killed. "
+    # Pages that were verified before may arrive after that.
+    found = re.fullmatch(
+        killed + r"(\d) items were verified\. Run it again with --resume to continue\.\n", result.stderr
+    )
+    assert found is not None, result.stderr
+    again = run("verify", *MODEL, "--store", FILE, "--resume")
+    assert f", {found[1]} verified earlier: 6 problems." in again.stderr
+
+
+ENDED = """
+import os, signal, sys
+from keygraph.tables.verify import Verification
+from keygraph_server.cli import main
+from keygraph_server.commands import verify
+
+whole = Verification.run
+Verification.run = lambda self, advance: whole(self, lambda items: {})
+verify._LARGE_FILE, os.cpu_count = 0, lambda: 2
+sys.argv[0] = "keygraph"
+main()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("end", "code", "printed"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ""),
+        ("os.killpg(0, signal.SIGINT)", 130, "keygraph: interrupted. "),
+    ],
+    ids=["killed", "interrupted"],
+)
+def test_processes_end_with_their_parent(end: str, code: int, printed: str) -> None:
+    """Each of them has the pipe to which it could print, which is read until all have ended."""
+    fill(FILE, RIGHT + WRONG)
+    words = [sys.executable, "-c", ENDED.format(end), "verify", *MODEL, "--store", FILE]
+    ended = subprocess.run(
+        words, capture_output=True, text=True, timeout=60, check=False, start_new_session=True
+    )
+    assert (ended.returncode, ended.stdout) == (code, "")
+    # Python's resource tracker warns if it cannot end as usual.
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.startswith(printed)
