@@ -28,6 +28,8 @@ TURN_SECONDS = 0.004
 """The processor time after which long work lets others have their turn; half of it while operations wait."""
 _REQUESTS_OF_A_TURN = 10
 """A turn of work counts as much as this many requests."""
+_ROUNDS_OF_A_START = 2
+"""An operation that was let through begins a request so many rounds later at the latest: in a task of its own."""
 
 
 class TooMuchWork(StoreError):
@@ -39,6 +41,7 @@ class TooMuchWork(StoreError):
 class Rounds(Protocol):
     """The rounds of the event loop: the work of all operations in one, and the operations that wait for another."""
 
+    number: int
     ends: float
     """When nothing else may begin in this round, by `time.perf_counter`; 0 before anything has begun in it."""
     turn: float
@@ -65,6 +68,8 @@ class WorkBudget:
     """How long it has waited for its turns, and for its requests."""
     rounds: Rounds | None = None
     """The rounds of the event loop, if operations share them."""
+    let_through = -math.inf
+    """The number of the round in which it was let through last, unless something has gone through since."""
 
     def spend(self, seconds: float) -> None:
         """Counts processor time. Raises TooMuchWork if none was left."""
@@ -90,11 +95,18 @@ class WorkBudget:
         """Whether the time of this round of the event loop is used up."""
         return self.rounds is not None and 0.0 < self.rounds.ends < perf_counter()
 
+    def was_let_through(self) -> bool:
+        """Returns whether a request, or an answer, needs no time of this round of the event loop: the operation was let
+        through for it. That is so once."""
+        let_through, self.let_through = self.let_through, -math.inf
+        return self.rounds is not None and self.rounds.number <= let_through + _ROUNDS_OF_A_START
+
     async def wait_for_request(self) -> None:
         """Waits for a round with time for a request, or for its answer."""
-        self.waited += 1
+        waited, self.waited = self.waited, self.waited + 1
         if self.rounds is not None:
-            await self.rounds.wait(self.waited, self.client, is_turn=False)
+            await self.rounds.wait(waited, self.client, is_turn=False)
+            self.let_through = self.rounds.number
 
 
 BUDGET: ContextVar[WorkBudget | None] = ContextVar("keygraph-work", default=None)

@@ -22,12 +22,15 @@ from keygraph.lists.extent import Extent
 from keygraph.lists.query import ListForm
 from keygraph.turns import TURN_SECONDS, WorkBudget
 from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers import Service
 from keygraph_resolvers.engine import engine
 from keygraph_resolvers.engine.engine import Engine, rounds
 from keygraph_resolvers.engine.requests import All, GetItems, Load, Reads, Start
 from keygraph_resolvers.engine.worst import AHEAD, KeyLookups, StepStart, Wait, key_trips
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
 from keygraph_resolvers.read.meter import MeteredStore, Read, is_round_over
+from tests.conftest import MakeStore
+from tests.schemas import schema_of
 
 
 class Held:
@@ -433,6 +436,37 @@ async def test_requests_alone_fill_a_round_and_waiting_halves_it(monkeypatch: py
     assert 1 < requests_of_a_round() < 6
     await waiting
     assert shared.turn == TURN_SECONDS
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_an_operation_that_was_let_through_waits_once_for_its_request_and_its_answer(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of each round is used up as it begins, and others wait all the time."""
+    asked = Service(schema_of(commerce), await make_store(commerce.table), secret=b"s" * 32)
+    shared, waits = rounds(), list[int]()
+    start = shared.count
+
+    def count(seconds: float) -> None:
+        start(seconds)
+        shared.ends = 1e-9
+
+    async def wait(waited: int, client: str, *, is_turn: bool) -> None:
+        waits.append(waited)
+        await shared.enter(client)
+
+    async def others() -> None:
+        while True:
+            await shared.enter("crowd")
+
+    crowd = [asyncio.create_task(others()) for _ in range(3)]
+    monkeypatch.setattr(shared, "count", count)
+    monkeypatch.setattr(shared, "wait", wait)
+    await shared.enter("")
+    answer = await asked.execute('{ user(userId: "nobody") { name } }')
+    for each in crowd:
+        each.cancel()
+    assert (answer, waits) == ({"data": {"user": None}}, [0])
 
 
 @dataclass(eq=False)

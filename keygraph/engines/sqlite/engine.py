@@ -292,7 +292,8 @@ class SQLiteStore:
             budget, began = BUDGET.get(), perf_counter()
             rounds = None if budget is None else budget.rounds
             if budget is not None and rounds is not None and 0.0 < rounds.ends < began:
-                await budget.wait_for_request()
+                if not budget.was_let_through():
+                    await budget.wait_for_request()
                 began = perf_counter()
             try:
                 return None if self._at_once is None else self._read(self._at_once, request, _AT_ONCE)

@@ -268,7 +268,7 @@ class Engine:
         """The processor time that this has taken in this round of the event loop, in seconds."""
         self.rounds = rounds()
         self._budget = BUDGET.get() or WorkBudget()
-        self._budget.rounds = self.rounds
+        self._budget.rounds, self._budget.let_through = self.rounds, self.rounds.number
         self._round = 0
 
     async def run(self, start: Callable[[], None]) -> None:

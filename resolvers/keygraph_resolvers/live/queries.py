@@ -186,7 +186,7 @@ class LiveQueries:
     async def listen(self, request: OperationRequest, address: str = "") -> Listener:
         """Returns a new listener to a request, which counts for that address. Raises LiveLimitReached, and StoreError if
         the changes cannot be followed."""
-        clients = (f"address {address}",) * bool(address) + request.clients
+        clients = (address,) * bool(address) + request.clients
         place = None if self.closed.is_set() else self._places.enter_at_once(clients=dict.fromkeys(clients))
         if place is None:
             self.counts.refused += 1

@@ -136,7 +136,7 @@ class OperationRequest:
     def __post_init__(self) -> None:
         address = "" if self.holding is None else self.holding.address
         subject = None if self.viewer is None else self.viewer.get("sub")
-        self.clients = (f"address {address}",) * bool(address) + (f"viewer {subject}",) * bool(subject)
+        self.clients = (address,) * bool(address) + (f"viewer {subject}",) * bool(subject)
 
 
 class Refused(Exception):

@@ -153,7 +153,7 @@ class MeteredStore(PassingStore):
             if holding is not None and holding.refusal is not None:
                 raise again(holding.refusal)
             began = time.perf_counter()
-            if budget is not None and is_round_over(budget, began):
+            if budget is not None and is_round_over(budget, began) and not budget.was_let_through():
                 await budget.wait_for_request()
                 began = time.perf_counter()
             round_trip, places = (1, ()) if read is None else (read.round_trip, read.places)
@@ -190,7 +190,7 @@ class MeteredStore(PassingStore):
                     held = holding.take(answer.items, answer.nested, cost.read_units, items)
                     if read is not None:
                         read.held += held
-            if budget is not None and is_round_over(budget, ended):
+            if budget is not None and is_round_over(budget, ended) and not budget.was_let_through():
                 await budget.wait_for_request()
             return cast("Answer", answer)
         finally:
