@@ -676,6 +676,9 @@ REMOVALS: dict[str, Removal] = {
     "test_what_names_a_node_by_a_hidden_end": Removal(
         f"{_WRITING}/steps.py", " and all(write.is_visible(record, item, name) for name in names)", ""
     ),
+    "test_the_counterpart_of_an_edge_is_held_too": Removal(
+        f"{_WRITING}/rules.py", "_forbidden(request.record, action, request.where))", "_forbidden(record, action, request.where))"
+    ),
     "test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong": Removal(
         f"{_WRITING}/records.py", "if there is None and rules.is_other_guarded(write, record):", "if False:"
     ),

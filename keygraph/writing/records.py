@@ -85,7 +85,7 @@ def written(write: WriteContext, request: Create | Put) -> Made:
     is_new = isinstance(request, Create)
     conditions = [write.presence.is_free(record)] if is_new else [*write.presence.is_replaceable(record)]
     conditions += _allowed(write, request, identity, item, there)
-    exists = partial(rules.taken, write, record, where)
+    exists = partial(rules.taken, write, request)
     if there is not None and is_new:
         refusals.found.append(exists(there))
     elif there is not None:
@@ -97,7 +97,7 @@ def written(write: WriteContext, request: Create | Put) -> Made:
         conditions += write.presence.is_as_read(record, lasting, there)
     if not is_new and partner is not None:
         conditions += write.presence.is_as_read(record, maker.paths(partner.moving), there)
-    refusal = exists if is_new else partial(rules.taken_or_again, write, record, where)
+    refusal = exists if is_new else partial(rules.taken_or_again, write, record, request)
     put = actions.PutItem(item, conjunction(*conditions) if conditions else None, size=size)
     steps = [TransactionStep(put, refusal, before=there)]
     steps += [] if partner is None else _other_written(write, request, partner, item, there)
@@ -149,7 +149,7 @@ def _other_written(
     if there is None and rules.is_other_guarded(write, record):
         # One that the viewer does not see is as good as absent until the transaction finds it.
         found = found if found is not None and write.is_visible(other, found) else None
-        refusal = partial(rules.taken_or_again, write, other, where)
+        refusal = partial(rules.taken_or_again, write, other, request)
     read = None if there is None else partners.stored(write, record, there)
     back = None if found is None else partners.other(write, other, found, where)
     if found is not None:
@@ -189,7 +189,7 @@ def upserted(write: WriteContext, request: Upsert) -> Made:
         return [], Done(record, identity or (), None)
     made, done = written(write, Create(record, request.values_of_new, where))
     # If the first step fails, somebody created it in the meantime.
-    refusal = partial(rules.taken_or_again, write, record, where)
+    refusal = partial(rules.taken_or_again, write, record, request)
     return [*(replace(step, refusal=refusal) for step in made[:1]), *made[1:]], done
 
 
@@ -406,7 +406,7 @@ def _other_moved(
         steps.append(TransactionStep(delete, _lost(request), is_partner=True, before=before))
     if after is not None:
         put = actions.PutItem(after, write.presence.is_free(other))
-        hidden = partial(rules.hidden_at_key, write, other, request.where)
+        hidden = partial(rules.hidden_at_key, write, request)
         steps.append(TransactionStep(put, lambda item: hidden(item) or taken_already, is_partner=True))
     return steps
 
@@ -573,7 +573,8 @@ def _put_again(
     record = request.record
     if identity == request.identity:
         write.refusals.add(request.to, f"The key of this {record.name} would stay the same.")
-    exists, free = partial(rules.taken, write, record, request.to), write.presence.is_free(record)
+    exists = partial(rules.taken, write, replace(request, where=request.to))
+    free = write.presence.is_free(record)
     absent = [other for other in write.graph.table_keys(record, identity) if other != write.key_of(new)]
     guarded = rules.guard(write, request, old)
     delete = actions.DeleteItem(key, And((*rules.conditions_on_record(write, request, guarded), *same)))

@@ -231,7 +231,8 @@ def guard_other(
     if after is not None and not isinstance(asked, Delete):
         refuse_new(own, asked, record.read_identity(after) or (), after, action)
     if own.refusals.found:
-        write.refusals.put(_forbidden(record, action, request.where))
+        # The counterpart is not named: no rule may let the viewer see its type.
+        write.refusals.put(_forbidden(request.record, action, request.where))
     return held.conditions
 
 
@@ -535,28 +536,27 @@ def _is_safe(condition: Condition, record: RecordType, *, is_positive: bool = Tr
 # --- What a failed condition on the record means ------------------------------------------------------
 
 
-def taken(write: WriteContext, record: RecordType, where: InputPath, item: Item | None) -> Refusal:
+def taken(write: WriteContext, request: WriteRequest, item: Item | None) -> Refusal:
     """Returns the refusal for a new record whose key is taken."""
-    hidden = hidden_at_key(write, record, where, item or {})
+    hidden = hidden_at_key(write, request, item or {})
     if hidden is not None:
         return hidden
-    of = record if item is None else write.graph.recognise(item)
+    of = request.record if item is None else write.graph.recognise(item)
     what = "another item" if of is None else with_article(of.name)
-    return Refusal(Code.ALREADY_EXISTS, (f"There is already {what} with this key.",), where)
+    return Refusal(Code.ALREADY_EXISTS, (f"There is already {what} with this key.",), request.where)
 
 
 def taken_or_again(
-    write: WriteContext, record: RecordType, where: InputPath, item: Item | None
+    write: WriteContext, record: RecordType, request: WriteRequest, item: Item | None
 ) -> Refusal | None:
-    """Returns the refusal for a record that exists after all; None if another try can find it."""
+    """Returns the refusal for a record of this type, the request's or its counterpart, that exists after all; None if
+    another try can find it."""
     if item is not None and write.graph.recognise(item) is not record:
-        return taken(write, record, where, item)
-    return hidden_at_key(write, record, where, item)
+        return taken(write, request, item)
+    return hidden_at_key(write, request, item)
 
 
-def hidden_at_key(
-    write: WriteContext, record: RecordType, where: InputPath, item: Item | None
-) -> Refusal | None:
+def hidden_at_key(write: WriteContext, request: WriteRequest, item: Item | None) -> Refusal | None:
     """Returns the refusal for a new record if the viewer does not see the item that has its key: as if they might not
     create it. None if they see it."""
     if not write.is_guarded or item is None:
@@ -564,7 +564,7 @@ def hidden_at_key(
     stored = write.graph.recognise(item)
     if stored is not None and write.is_visible(stored, item):
         return None
-    return replace(_forbidden(record, "create", where), is_by_hidden=True)
+    return replace(_forbidden(request.record, "create", request.where), is_by_hidden=True)
 
 
 def conditions_on_record(

@@ -123,7 +123,7 @@ def _beside_others(write: WriteContext, request: WriteRequest, step: Transaction
 
     def refusal(item: Item | None) -> Refusal | None:
         is_taken = item is not None and write.graph.recognise(item) is not other
-        hidden = rules.hidden_at_key(write, other, request.where, item)
+        hidden = rules.hidden_at_key(write, request, item)
         return hidden or taken if is_taken else step.refusal(item)
 
     return replace(step.on_condition(*conditions), refusal=refusal)

@@ -477,13 +477,13 @@ async def test_the_counterpart_of_an_edge_is_held_too(make_store: MakeStore) -> 
     await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", "BILL#b", "BILL#c")))
     firm, both = {"roles": ["firm"]}, {"roles": ["both"]}
     put = 'putFirmBill(input: {firmId: "f", billId: "%s", amount: %d}) { firmBill { amount } }'
-    assert await made.refused(put % ("b", 11), firm) == [(FORBIDDEN, "You may not create this BillFirm.")]
+    assert await made.refused(put % ("b", 11), firm) == [(FORBIDDEN, "You may not create this FirmBill.")]
     await made.done(put % ("b", 10), firm)
-    assert await made.refused(put % ("b", 5), firm) == [(FORBIDDEN, "You may not update this BillFirm.")]
+    assert await made.refused(put % ("b", 5), firm) == [(FORBIDDEN, "You may not update this FirmBill.")]
     change = 'updateFirmBill(input: {firmId: "f", billId: "b", amount: 5}) { firmBill { amount } }'
-    assert await made.refused(change, firm) == [(FORBIDDEN, "You may not update this BillFirm.")]
+    assert await made.refused(change, firm) == [(FORBIDDEN, "You may not update this FirmBill.")]
     gone = 'deleteFirmBill(input: {firmId: "f", billId: "b"}) { firm { firmId } }'
-    assert await made.refused(gone, firm) == [(FORBIDDEN, "You may not delete this BillFirm.")]
+    assert await made.refused(gone, firm) == [(FORBIDDEN, "You may not delete this FirmBill.")]
     await made.done(change, both)
     await made.done(gone, both)
     assert len(await made.items()) == 3
@@ -530,7 +530,7 @@ async def test_the_own_fields_of_a_counterpart_are_held_too(make_store: MakeStor
             if name in left:
                 await made.done(asked, A)
             else:
-                assert await made.refused(asked, A) == [(FORBIDDEN, "You may not update this Share.")]
+                assert await made.refused(asked, A) == [(FORBIDDEN, "You may not update this Part.")]
                 assert [each for each in await made.items() if "amount" in each] == pair[::-1]
 
 
@@ -716,7 +716,7 @@ async def test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong(ma
     hidden: Item = {"PK": "FIRM#h", "SK": "FIRM#h", "shown": False}
     await made.world.put(*nodes, hidden)
     no_firm = [("NOT_FOUND", "firmId: there is no Firm with this key.")]
-    for name, other in (("Part", "Share"), ("Share", "Part")):
+    for name in ("Part", "Share"):
         for verb in ("create", "put", "upsert"):
             for firm in ("f", "h", "none"):
                 edges: list[Item] = [
@@ -727,8 +727,7 @@ async def test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong(ma
                 theirs = edges[1]
                 for there in (edges, [theirs]) if name == "Part" else (edges,):
                     await made.world.put(*there)
-                    what = name if there is edges else other
-                    forbidden = [(FORBIDDEN, f"You may not create this {what}.")]
+                    forbidden = [(FORBIDDEN, f"You may not create this {name}.")]
                     assert await made.refused(asked, A) == (forbidden if firm == "f" else no_firm)
                     await made.world.tracer.store.send(
                         BatchWrite(deletes=tuple((each["PK"], each["SK"]) for each in there))
@@ -788,8 +787,8 @@ async def test_a_counterpart_is_moved_by_who_may_move_it(make_store: MakeStore) 
     await made.done('createPart(input: {firmId: "f", billId: "b", amount: 1, rank: 1}) { part { rank } }', A)
     change = 'updatePart(input: {firmId: "f", billId: "b", %s}) { part { amount rank } }'
     move = 'movePart(input: {firmId: "f", billId: "%s", to: {billId: "%s"}}) { part { amount } }'
-    refused = [(FORBIDDEN, "You may not move this Share.")]
-    assert await made.refused(change % "amount: 2", A) == [(FORBIDDEN, "You may not update this Share.")]
+    refused = [(FORBIDDEN, "You may not move this Part.")]
+    assert await made.refused(change % "amount: 2", A) == [(FORBIDDEN, "You may not update this Part.")]
     assert await made.refused(change % "rank: 2", reader) == refused
     assert await made.refused(move % ("b", "c"), reader) == refused
     assert await made.refused(move % ("b", "d"), clerk) == refused
@@ -799,7 +798,7 @@ async def test_a_counterpart_is_moved_by_who_may_move_it(make_store: MakeStore) 
     [share] = [item["SK"] for item in await made.items() if item["PK"] == "BILL#c" and "amount" in item]
     assert share == "SHARE#2#f"
     gone = 'deletePart(input: {firmId: "f", billId: "c"}) { firm { firmId } }'
-    assert await made.refused(gone, A) == [(FORBIDDEN, "You may not delete this Share.")]
+    assert await made.refused(gone, A) == [(FORBIDDEN, "You may not delete this Part.")]
     await made.done(gone, reader)
 
 
