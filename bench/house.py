@@ -40,12 +40,15 @@ from itertools import combinations
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest.mock import patch
 
 import grimp
 from starlette.types import ASGIApp, Message
 
+from keygraph_resolvers.engine import engine
 from keygraph_server.app import create_app
 from keygraph_server.commands.first_start import make_sample_file
+from keygraph_server.http import graphql_http
 from keygraph_server.models import load_model
 from keygraph_server.settings import Settings
 
@@ -125,8 +128,13 @@ def tracing() -> Iterator[Trace]:
 
 
 def nested_query_trace() -> Trace:
-    """Returns the trace of the nested query, warm."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Returns the trace of the nested query, warm. How long it takes does not count: no turn of the event loop is over
+    meanwhile, and its client is not watched yet."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(engine, "TURN_SECONDS", 60.0),
+        patch.object(graphql_http, "_UNWATCHED_SECONDS", 60.0),
+    ):
         file = Path(folder) / "commerce.sqlite"
         settings = Settings(store=f"sqlite:{file}", log_operations=False)
         make_sample_file(load_model(settings.model), file)
