@@ -3,7 +3,8 @@ of lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
 from keygraph.declare.declaration import OF_ENDS
 from keygraph.errors import Mistake
@@ -30,9 +31,13 @@ def summary_mistakes(model: RecordTypes) -> Iterator[Mistake]:
                     yield Mistake("kept", f"{record.name}.{field.name}", *wrong)
 
 
-def _wrong(
-    record: RecordType, field: Field, lists: Mapping[tuple[str, str], AccessPath]
-) -> Iterator[tuple[str, str]]:
+_Lists: TypeAlias = Mapping[tuple[str, str], AccessPath]
+_T = TypeVar("_T")
+_Wrong: TypeAlias = "Generator[tuple[str, str], None, _T | None]"
+"""Yields what is wrong, and how to fix it."""
+
+
+def _wrong(record: RecordType, field: Field, lists: _Lists) -> Iterator[tuple[str, str]]:
     """Yields what is wrong, and how to fix it."""
     if field.kept in OF_ENDS:
         yield (
@@ -54,37 +59,61 @@ def _wrong(
     if not record.is_node:
         yield "only a node has lists.", "Move it to a node."
         return
-    owners, of = [record], field.kept_of.rpartition(".")[2]
-    for level, name in enumerate(field.lists):
-        if field.kept == "degree":
-            owners, level = [record], 0
-        paths = [(owner, lists.get((owner.name, name))) for owner in owners]
-        for owner, path in paths:
-            if name not in owner.lists:
-                known = ", ".join(owner.lists) or "none"
-                yield f"{name!r} is no list of {owner.name}; its lists: {known}.", "Name one of them."
-                return
-            if path is None:
-                return  # the mistake of the list is reported there
-            reason = why_not_counted(owner, path, by_job=True)
-            if reason is not None:
-                yield reason
-            if field.kept == "degree" and any(each.far_end is None for each in path.each):
-                yield f"{name} is no list of edges.", f'Write counts("{name}", kept="job").'
-        found = [path for _, path in paths if path is not None]
-        owners = [*dict.fromkeys(node for path in found for node in path.nodes)]
-        is_last = level == len(field.lists) - 1
-        if is_last and field.kept not in ("degree", "count"):
-            for each in (each for path in found for each in path.records):
-                yield from why_not_summed(field, each, of)
-                yield from _wrong_top_of(field, each, of) if field.kept == "top" else ()
-        if level == 0 and field.is_of_two_levels and not all(owner.is_node for owner in owners):
-            yield f"the items of {name} are no nodes, and have no lists.", "Name a list of nodes or edges."
-            return
+    nodes = yield from (_wrong_degree if field.kept == "degree" else _wrong_levels)(record, field, lists)
+    if nodes is None:
+        return
     if field.kept == "top":
-        yield from _wrong_top(field, owners)
+        yield from _wrong_top(field, nodes)
     elif field.type.written is not None:
         yield "it is not stored as a number.", "Remove the format of its type."
+
+
+def _wrong_degree(record: RecordType, field: Field, lists: _Lists) -> _Wrong[list[RecordType]]:
+    """Yields what is wrong with the lists whose edges are counted. Returns no nodes; None if a list is unknown."""
+    for name in field.lists:
+        paths = yield from _paths_of([record], name, lists)
+        if paths is None:
+            return None
+        if any(each.far_end is None for path in paths for each in path.each):
+            yield f"{name} is no list of edges.", f'Write counts("{name}", kept="job").'
+    return []
+
+
+def _wrong_levels(record: RecordType, field: Field, lists: _Lists) -> _Wrong[list[RecordType]]:
+    """Yields what is wrong with a list, or with the lists of its nodes. Returns the nodes of the last one; None if a list
+    is unknown."""
+    owners, of = [record], field.kept_of.rpartition(".")[2]
+    for level, name in enumerate(field.lists, 1):
+        paths = yield from _paths_of(owners, name, lists)
+        if paths is None:
+            return None
+        owners = [*dict.fromkeys(node for path in paths for node in path.nodes)]
+        if level == len(field.lists) and field.kept != "count":
+            for each in (each for path in paths for each in path.records):
+                yield from why_not_summed(field, each, of)
+                yield from _wrong_top_of(field, each, of) if field.kept == "top" else ()
+        if level < len(field.lists) and not all(owner.is_node for owner in owners):
+            yield f"the items of {name} are no nodes, and have no lists.", "Name a list of nodes or edges."
+            return None
+    return owners
+
+
+def _paths_of(owners: Iterable[RecordType], name: str, lists: _Lists) -> _Wrong[list[AccessPath]]:
+    """Yields why the job cannot count a list of these types. Returns its paths; None if one of them has no such list."""
+    found = []
+    for owner in owners:
+        if name not in owner.lists:
+            known = ", ".join(owner.lists) or "none"
+            yield f"{name!r} is no list of {owner.name}; its lists: {known}.", "Name one of them."
+            return None
+        path = lists.get((owner.name, name))
+        if path is None:
+            return None  # the mistake of the list is reported there
+        reason = why_not_counted(owner, path, by_job=True)
+        if reason is not None:
+            yield reason
+        found.append(path)
+    return found
 
 
 def _wrong_top_of(field: Field, record: RecordType, of: str) -> Iterator[tuple[str, str]]:

@@ -111,21 +111,25 @@ def comparison(
                 raise ValueError(f"at most {IN_VALUES} values")
             return equal_to_any(type_, path, [_stored(element, each) for each in value])
         case "between":
-            low, high = _stored(element, value["from"]), _stored(element, value["to"])
-            # DynamoDB refuses crossed bounds; a condition that is decided here would find nothing instead.
-            if low > high:
-                raise ValueError("from is above to")
-            bounds = [*zip(stored_forms(element, low), stored_forms(element, high), strict=False)]
-            of_texts = [Between(path, *each) for each in bounds if each[0] <= each[1]]
-            if len(bounds) > 1 or not _may_be_number(element):
-                return _any(of_texts)
-            ends = (("gte", low), ("lte", high))
-            return _any((*of_texts, *_of_numbers(path, ends, is_positive=is_positive)))
+            bounds = _stored(element, value["from"]), _stored(element, value["to"])
+            return _between(element, path, *bounds, is_positive=is_positive)
     text, *others = stored_forms(element, _stored(element, value))
     compare = _SIMPLE[operator]
     if type_ is element and _may_be_number(element):
         return _any((compare(path, text), *_of_numbers(path, [(operator, text)], is_positive=is_positive)))
     return _any(compare(path, each) for each in (text, *others))
+
+
+def _between(type_: FieldType, path: Path, low: Any, high: Any, *, is_positive: bool) -> Condition:
+    # DynamoDB refuses crossed bounds; a condition that is decided here would find nothing instead.
+    if low > high:
+        raise ValueError("from is above to")
+    bounds = [*zip(stored_forms(type_, low), stored_forms(type_, high), strict=False)]
+    of_texts = [Between(path, *each) for each in bounds if each[0] <= each[1]]
+    if len(bounds) > 1 or not _may_be_number(type_):
+        return _any(of_texts)
+    ends = (("gte", low), ("lte", high))
+    return _any((*of_texts, *_of_numbers(path, ends, is_positive=is_positive)))
 
 
 def _stored(type_: FieldType, value: Any) -> Any:

@@ -413,14 +413,7 @@ class _RuleReader:
         self, record: RecordType, slot: Slot, operand: Mapping[str, Any], label: str
     ) -> Callable[[Claims], list[str] | None]:
         """Returns a rule's texts for a part of a key, by claims; None if claims can be anything."""
-        compared: Any = operand.get(slot.path[0])
-        for step in slot.path[1:]:
-            if isinstance(compared, Mapping) and not {*compared} <= {"eq", "in"}:
-                compared = compared.get(step)
-            elif len(record.ends[slot.path[0]].identity) != 1:
-                compared = None  # the name of a single key field may be left out
-        if isinstance(compared, Mapping):
-            compared = compared.get("eq", compared.get("in")) if len(compared) == 1 else None
+        compared = _compared(record, slot, operand)
         if compared is None:
             name = record.leaf_name(slot.path)
             written = '"…"'
@@ -498,6 +491,19 @@ class _RuleReader:
             return decision if isinstance(decision, bool) else as_read(decision)
 
         return made
+
+
+def _compared(record: RecordType, slot: Slot, operand: Mapping[str, Any]) -> Any:
+    """Returns the values that a rule has for a part of a key, or one of them; None if it does not say which."""
+    compared: Any = operand.get(slot.path[0])
+    for step in slot.path[1:]:
+        if isinstance(compared, Mapping) and not {*compared} <= {"eq", "in"}:
+            compared = compared.get(step)
+        elif len(record.ends[slot.path[0]].identity) != 1:
+            compared = None  # the name of a single key field may be left out
+    if isinstance(compared, Mapping):
+        return compared.get("eq", compared.get("in")) if len(compared) == 1 else None
+    return compared
 
 
 def _split_key(

@@ -254,46 +254,60 @@ class _Describing:
         if self._key_of_note is not None:
             yield "The last action is the note of the idempotency key. If it is there, nothing is written."
         for request in requests:
-            record = request.record
-            if self._context.is_replaced(request):
-                yield f"If there is {with_article(record.name)} with this key, it keeps the fields that the server keeps."
-            if isinstance(request, Change):
-                following, relied = records.relied_on(self._context, request)
-                names = dict.fromkeys(key.name for keys in following for key in keys.attributes)
-                if names:
-                    yield f"{_joined(names)}: rendered from the item that is read first."
-                if relied:
-                    paths = _joined(".".join(path) for path in relied)
-                    yield f"Also a condition: {paths} as read. If not, the write is tried again."
-            if isinstance(request, Move):
-                yield (
-                    "The item is put under its new key if none is there. The old one is deleted if it is as it was read. "
-                    "No node that the item names may be under deletion."
-                )
-            if reads.lists_of_ends(self._context, request):
-                yield "If its item is the first or last of a list that a node keeps, the next one is read from the list."
-            rendered = tallies.rendered_keys_of_nodes(self._context, record)
-            if rendered:
-                yield f"{_joined(rendered)} of the nodes that it adds to: rendered from the items that are read first."
-            if reads.is_counting(self._context, request):
-                yield f"Also a condition: what the {record.name} adds to counts and sums is as read. If not, the write is tried again."
-            if isinstance(request, Change) and copied_nodes(self._context, [request]):
-                yield (
-                    "If what copies follow changes, the copies in what is found change too; "
-                    "afterwards, if one transaction does not hold all."
-                )
-                yield "Also a condition: the mark is still there, and what is copied is as read. If not, the write is tried again."
-            for node in named_nodes(self._graph, [request]):
-                if isinstance(node, Delete) and node.on_edges is OnEdges.DETACH:
-                    yield "What is found is deleted with it, or its end removed; before it, if one transaction does not hold all."
-                else:
-                    yield f"If anything is found, the {record.name} stays, and the client gets `CONFLICT`."
-                yield "Also a condition: the mark is still there. If not, the write is tried again."
-            if isinstance(request, Change | Delete | Move) and record.name in self._graph.correspondences:
-                done = "deleted" if isinstance(request, Delete) else "changed"
-                yield f"The other item of this {record.name} is {done} with it."
-            if len(record.table_keys.shard_texts) > 1:
-                yield f"If there is {with_article(record.name)} with this key, it stays in its shard."
+            yield from self._notes_of_item(request)
+            yield from self._notes_of_numbers(request)
+            yield from self._notes_of_others(request)
+            if len(request.record.table_keys.shard_texts) > 1:
+                yield f"If there is {with_article(request.record.name)} with this key, it stays in its shard."
+
+    def _notes_of_item(self, request: WriteRequest) -> Iterator[str]:
+        """Yields how the item itself depends on what is read."""
+        if self._context.is_replaced(request):
+            name = with_article(request.record.name)
+            yield f"If there is {name} with this key, it keeps the fields that the server keeps."
+        if isinstance(request, Change):
+            following, relied = records.relied_on(self._context, request)
+            names = dict.fromkeys(key.name for keys in following for key in keys.attributes)
+            if names:
+                yield f"{_joined(names)}: rendered from the item that is read first."
+            if relied:
+                paths = _joined(".".join(path) for path in relied)
+                yield f"Also a condition: {paths} as read. If not, the write is tried again."
+        if isinstance(request, Move):
+            yield (
+                "The item is put under its new key if none is there. The old one is deleted if it is as it was read. "
+                "No node that the item names may be under deletion."
+            )
+
+    def _notes_of_numbers(self, request: WriteRequest) -> Iterator[str]:
+        """Yields how what nodes keep of their lists depends on what is read."""
+        if reads.lists_of_ends(self._context, request):
+            yield "If its item is the first or last of a list that a node keeps, the next one is read from the list."
+        rendered = tallies.rendered_keys_of_nodes(self._context, request.record)
+        if rendered:
+            yield f"{_joined(rendered)} of the nodes that it adds to: rendered from the items that are read first."
+        if reads.is_counting(self._context, request):
+            what = f"what the {request.record.name} adds to counts and sums"
+            yield f"Also a condition: {what} is as read. If not, the write is tried again."
+
+    def _notes_of_others(self, request: WriteRequest) -> Iterator[str]:
+        """Yields what happens to the items that copy from it, name it, or are the same edge."""
+        record = request.record
+        if isinstance(request, Change) and copied_nodes(self._context, [request]):
+            yield (
+                "If what copies follow changes, the copies in what is found change too; "
+                "afterwards, if one transaction does not hold all."
+            )
+            yield "Also a condition: the mark is still there, and what is copied is as read. If not, the write is tried again."
+        for node in named_nodes(self._graph, [request]):
+            if isinstance(node, Delete) and node.on_edges is OnEdges.DETACH:
+                yield "What is found is deleted with it, or its end removed; before it, if one transaction does not hold all."
+            else:
+                yield f"If anything is found, the {record.name} stays, and the client gets `CONFLICT`."
+            yield "Also a condition: the mark is still there. If not, the write is tried again."
+        if isinstance(request, Change | Delete | Move) and record.name in self._graph.correspondences:
+            done = "deleted" if isinstance(request, Delete) else "changed"
+            yield f"The other item of this {record.name} is {done} with it."
 
 
 def _most_units(record: RecordType, table: Table, is_check: bool) -> int:

@@ -72,6 +72,11 @@ def of_stored(record: RecordType, field: Field) -> str:
     if record.is_node and (field.name,) in {slot.path for slot in record.identity}:
         whole = "the key" if len(record.identity) == 1 else "a part of the key"
         return f"The {in_words(field.name)}: {whole} of the {in_words(record.name)}."
+    return _of_kept(record, field) or of_field(record.name, field.name, field.type)
+
+
+def _of_kept(record: RecordType, field: Field) -> str | None:
+    """Describes a value that the server, a job or the stream keeps; None for what clients give."""
     name, _, of = field.kept_of.partition(".")
     those = "all" if field.kept_where is None else "some"
     lists = [f"`{camel(each)}`" for each in field.lists]
@@ -100,7 +105,7 @@ def of_stored(record: RecordType, field: Field) -> str:
         if field.is_kept_by_stream and name not in record.walks:
             return f"When the last change was made that is in `{camel(name)}`; null if it was never computed."
         return f"When `{camel(name)}` was right; null if it was never computed."
-    return of_field(record.name, field.name, field.type)
+    return None
 
 
 def of_end(record: RecordType, end: End) -> str:
