@@ -168,7 +168,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/engine/engine.py", "self.waiting[0][0] <= max(self._first, own) or ", ""
     ),
     "test_what_is_made_of_one_item_again_and_again_is_held": Removal(
-        f"{_RESOLVERS}/read/meter.py", "self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)", "pass"
+        f"{_RESOLVERS}/read/meter.py", "self.hold(_PAGE_BYTES + _EDGE_BYTES * edges)", "pass"
     ),
     "test_large_operations_read_on_one_at_a_time": Removal(
         f"{_RESOLVERS}/read/run.py", "await self.meter.holding.wait_to_answer()", "pass"
@@ -468,6 +468,9 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_method_is_read_by_its_needs_or_by_a_read_rule_that_names_it": Removal(
         "keygraph/access/grants.py", "*([*naming, *each] for each in needed)]", "]"
+    ),
+    "test_what_a_list_looks_up_for_claims_is_limited_while_it_runs": Removal(
+        f"{_RESOLVERS}/read/meter.py", "self.holding.hold(_LOOKUP_BYTES * keys)", "pass"
     ),
     "test_more_lookups_than_a_rule_makes_allow_nothing": Removal(
         "keygraph/resolve/access.py", "<= MOST_LOOKUPS", "<= 1_000"

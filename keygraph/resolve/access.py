@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from keygraph.access.language import WRITES, AccessRule, Action, Claim, claims_i
 from keygraph.declare.declaration import access_of
 from keygraph.dynamo.conditions import Condition, Eq, Path
 from keygraph.dynamo.expressions import simplified
+from keygraph.kept import kept
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.model.candidates import best, candidates
@@ -34,6 +36,8 @@ from keygraph.model.links import Link, LinkName
 from keygraph.model.records import End, RecordType
 from keygraph.resolve.resolution import Resolution
 from keygraph.resolve.write_rules import as_read_in_rule
+
+_log = logging.getLogger(__name__)
 
 _FIX = 'Write access=[read(where={"owner": viewer("sub")}), read(role="support")], for example.'
 MOST_LOOKUPS = 50
@@ -545,10 +549,23 @@ def _decide_link(
         return False
     held = None if isinstance(decided, bool) else decided
     several = [each or [] for each in texts.values()]
-    if not 0 < prod(map(len, several)) <= MOST_LOOKUPS:
+    number = prod(map(len, several))
+    if number > MOST_LOOKUPS:
+        _log_too_many(link)
+    if not 0 < number <= MOST_LOOKUPS:
         return not is_positive
     found = [LinkName(link, dict(zip(texts, each, strict=True)), held) for each in product(*several)]
     return any_of(Eq((each,), True) for each in found)
+
+
+@kept("logged rules", 256, 200)
+def _log_too_many(link: Link) -> None:
+    """Logs once that a rule allows nothing because a viewer's claims have too many values."""
+    of = link.owner.name
+    problem = (
+        f"a viewer has claims of more values than the {MOST_LOOKUPS} that a rule looks up in {link.name}"
+    )
+    _log.warning("Access to %s: %s: it allows them nothing", of, problem)
 
 
 def _key_text(slot: Slot, value: Any, *, is_claim: bool) -> str:

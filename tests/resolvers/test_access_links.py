@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pytest
 
 from keygraph import (
@@ -34,7 +35,9 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Scan
 from keygraph.model.permissions import Permissions
 from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.explained import steps_text
+from keygraph_resolvers.read.meter import Memory
 from tests.conftest import MakeStore
 from tests.resolvers.races import Interrupted
 from tests.resolvers.test_access import Shop
@@ -330,7 +333,29 @@ async def test_each_value_of_a_claim_is_a_lookup_of_the_bound(club: Shop) -> Non
     assert found == [2, 51]
 
 
-def test_more_lookups_than_a_rule_makes_allow_nothing() -> None:
+async def test_what_a_list_looks_up_for_claims_is_limited_while_it_runs(club: Shop) -> None:
+    """Fifty values for each of forty items: the bound counts one for each, so that few values are not refused."""
+    await club.world.put(*(note(f"n{number}", f"g{number}") for number in range(40)))
+    document, claims = "{ notes(first: 3) { nodes { noteId } } }", {"sub": [*map(str, range(50))]}
+    for limits, bytes_, code in (
+        ({}, 10_000_000, None),
+        ({"cost_limit": 700}, 10_000_000, "COST_LIMIT"),
+        ({}, 500_000, "ANSWER_LIMIT"),
+    ):
+        service = club.world.served(read_budget=40, **limits).service
+        assert service.explain(document, viewer=claims).bound.total.read_units < 700
+        with Memory(bytes_).holding() as holding:
+            answer = await service.execute(OperationRequest(document, viewer=claims, holding=holding))
+        found = [error["extensions"]["code"] for error in answer.get("errors", ())]
+        assert found == ([code] if code else []), answer
+    ids = [global_id(graph.types["Note"], (f"n{number}",)) for number in range(40)]
+    request = OperationRequest(f"{{ nodes(ids: {orjson.dumps(ids).decode()}) {{ id }} }}", viewer=claims)
+    with Memory(500_000).holding() as request.holding:
+        answer = await club.world.service.execute(request)
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["ANSWER_LIMIT"]
+
+
+def test_more_lookups_than_a_rule_makes_allow_nothing(caplog: pytest.LogCaptureFixture) -> None:
     @record("{group}", "SECRET#{number}", access=[read(where={"not": {"group": MEMBER}})])
     class Secret:
         group: Group
@@ -341,6 +366,12 @@ def test_more_lookups_than_a_rule_makes_allow_nothing() -> None:
         found = Permissions({"sub": [*map(str, range(number))]})
         decisions = [found.decision(types[name]) for name in ("Post", "Secret")]
         assert [each is False for each in decisions] == [number > 50] * 2
+        assert len(caplog.records) == 2 * (number > 50)
+    Permissions({"sub": [*map(str, range(60))]}).decision(types["Post"])
+    problem = "a viewer has claims of more values than the 50 that a rule looks up in group.memberships"
+    assert caplog.messages == [
+        f"Access to {name}: {problem}: it allows them nothing" for name in ("Post", "Secret")
+    ]
 
 
 # --- Writes -----------------------------------------------------------------------------------------------

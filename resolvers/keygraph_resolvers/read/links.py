@@ -25,7 +25,7 @@ from keygraph.model.permissions import KnownRecord, ListConditions, Permissions
 from keygraph.turns import step_by_step
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.loaders import NodeLoader
-from keygraph_resolvers.read.meter import READ, Read
+from keygraph_resolvers.read.meter import READ, MeteredStore, Read
 
 Decided: TypeAlias = tuple[KnownRecord, Decision]
 
@@ -37,6 +37,7 @@ class Links:
     _graph: Graph
     _access: Permissions
     _nodes: NodeLoader
+    _meter: MeteredStore
     _reading: int = 0
     _waiting: dict[Key, Read | None] = field(default_factory=dict)
     """The keys that are not sent yet, with one of the reads that need them."""
@@ -52,6 +53,7 @@ class Links:
             decisions, wanted = list[Decided | None](), dict[Key, LinkName]()
             await step_by_step(map(decisions.append, self.decisions(path, page.items, conditions)))
             await step_by_step(map(wanted.update, map(self.unknown, decisions)))
+            self._meter.take_lookups(len(wanted))
             for key in wanted:
                 self._waiting.setdefault(key, READ.get())
             sent = self._sent

@@ -19,6 +19,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
@@ -199,6 +200,13 @@ class MeteredStore(PassingStore):
                 if self._waiting:
                     self._let_go_on(limit)
 
+    def take_lookups(self, keys: int) -> None:
+        """Holds so many keys of other items that decide who sees something. If the operation has to be given up, its next
+        request raises the refusal."""
+        if self.holding is not None:
+            with suppress(KeygraphError):
+                self.holding.hold(_LOOKUP_BYTES * keys)
+
     async def _wait(self, most: float) -> None:
         """Waits until `most` is reserved."""
         turn = asyncio.get_running_loop().create_future()
@@ -366,6 +374,8 @@ _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
 """The bytes of the objects of a page and of an edge, with what is written of them, as measured by tracemalloc."""
 _HOP_BYTES, _NODE_BYTES = 700, 200
 """The same of an edge that a walk follows, and of a node that it remembers."""
+_LOOKUP_BYTES = 440
+"""The memory of a key that is looked up because of a rule, whether or not an item has it."""
 
 _LARGE_AT_ONCE = 1
 """How many large answers are completed and sent at the same time. A connection that is closed because it holds too much
@@ -477,21 +487,21 @@ class Holding:
         if size > _MEASURED_BYTES and nested < _MANY_NESTED:
             size = sum(map(item_size, filter(None, items)))
         size += _NESTED_BYTES * nested
-        self._hold(size)
+        self.hold(size)
         return size
 
     def take_item(self, item: Item) -> bool:
         """Holds an item that was returned with others; returns whether it has many values. Raises the refusal if the
         operation has to be given up."""
         nested = nested_values([item])
-        self._hold(item_size(item) + _NESTED_BYTES * nested)
+        self.hold(item_size(item) + _NESTED_BYTES * nested)
         return nested > _MANY_NESTED
 
     def take_walked(self, edges: int, nodes: int) -> int:
         """Holds edges that a walk follows, and nodes that it remembers; returns how many bytes. Raises the refusal if
         the operation has to be given up."""
         size = _HOP_BYTES * edges + _NODE_BYTES * nodes
-        self._hold(size)
+        self.hold(size)
         return size
 
     def give_back(self, size: int) -> None:
@@ -502,9 +512,10 @@ class Holding:
     def take_page(self, edges: int) -> None:
         """Holds a page of a list with so many edges, and what they become. An item that was read once may be in
         thousands of pages. Raises the refusal if the operation has to be given up."""
-        self._hold(_PAGE_BYTES + _EDGE_BYTES * edges)
+        self.hold(_PAGE_BYTES + _EDGE_BYTES * edges)
 
-    def _hold(self, size: int) -> None:
+    def hold(self, size: int) -> None:
+        """Holds so many bytes more. Raises the refusal if the operation has to be given up."""
         memory = self._memory
         self.held += size
         memory.held += size

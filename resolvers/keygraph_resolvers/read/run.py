@@ -130,7 +130,7 @@ class Run:
     @cached_property
     def links(self) -> Links:
         """The other items that decide who may see something."""
-        return Links(self.graph, self.access or Permissions(), self.nodes)
+        return Links(self.graph, self.access or Permissions(), self.nodes, self.meter)
 
     @cached_property
     def walked(self) -> dict[object, Any]:

@@ -325,6 +325,7 @@ def filter_visible(
             if each.item is None and (reads or not is_linked):
                 unread.append(each)
             if keys:
+                op.meter.take_lookups(len(keys))
                 yield Pause()
         items, others = yield All([look_up(op, record, unread, wait), GetItems(linked, wait)])
         keep_items(op, items)
