@@ -92,6 +92,7 @@ docs: $(INSTALLED)  ## Build the site of the documentation into build/docs, whic
 	@echo "Open build/docs/index.html"
 
 # Publishing is `twine upload dist/*`, for whoever owns the name. `tests/packaging` installs the wheel into a venv of its own.
+# An index shows README without its picture, and its links lead nowhere, unless they begin with the address of the repository.
 .PHONY: dist
 dist: install  ## Build the wheel and the source distribution into dist/
 	@rm -rf dist
