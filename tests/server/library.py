@@ -33,6 +33,7 @@ class A:
 class B:
     b_id: ID
     name: str
+    near: A | None
     links: Many[Link]
 @edge("{b}", "{a}", access=[read(), write()])
 class Link:
@@ -40,7 +41,7 @@ class Link:
     a: A
 graph = Graph(Table("Writes", partition_key="PK", sort_key="SK"), A, B, Link)
 """
-"""A node that only staff may write, one that all may write, and an edge that has no attribute to change."""
+"""A node that only staff may write, one with an end that all may write, and an edge that has no attribute to change."""
 
 
 def book(isbn: str, title: str) -> Item:

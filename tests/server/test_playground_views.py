@@ -486,12 +486,15 @@ class TestTable:
             answer = httpx.post(f"{shop}graphql", json={"query": query}).json()
             assert answer["data"]["order"]["items"]["edges"] == [{"quantity": int(quantity)}]
 
-    def test_it_offers_only_mutations_that_exist_and_that_a_rule_allows(
+    def test_it_offers_only_mutations_that_exist_and_that_a_rule_allows_and_empties_an_end(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "writes.py").write_text(WRITES, "utf-8")
         items = [("A#1", "A#1"), ("B#2", "B#2"), ("B#2", "A#1")]
-        lines = [json.dumps({"PK": partition, "SK": sort, "name": "x"}) for partition, sort in items]
+        lines = [
+            json.dumps({"PK": partition, "SK": sort, "name": "x", "near_id": "1"})
+            for partition, sort in items
+        ]
         (tmp_path / "writes.jsonl").write_text("\n".join(lines), "utf-8")
         monkeypatch.syspath_prepend(tmp_path)
         with served_model("writes:graph", tmp_path / "writes.sqlite") as address, open_page(address) as page:
@@ -513,6 +516,13 @@ class TestTable:
                 "B": ["Show in Graph", "Edit", "Delete", "New B"],
                 "Link": ["Show in Graph", "Delete", "New Link"],
             }
+            page.click(".partition li button", "B#2")
+            page.click(".picked button", "Edit")
+            page.click(".write label", "no nearId")
+            page.click(".write button", "Save")
+            page.wait_for("document.querySelector('.table-cost').innerText.startsWith('updateB: ')")
+            answer = httpx.post(f"{address}graphql", json={"query": '{ b(bId: "2") { name near { name } } }'})
+            assert answer.json()["data"]["b"] == {"name": "x", "near": None}
             assert page.complaints == []
 
     def test_an_item_is_made_and_deleted_and_an_error_is_shown(self, page: Page) -> None:

@@ -53,8 +53,9 @@ export const changedValues = (form, fields, before) => {
   const given = new FormData(form);
   const changed = {};
   for (const { name, type } of fields) {
-    const text = String(given.get(name) ?? '');
-    if (text !== textOf(before[name])) {
+    const isEmptied = given.has(`no ${name}`);
+    const text = isEmptied ? '' : String(given.get(name) ?? '');
+    if (isEmptied || text !== textOf(before[name])) {
       try {
         changed[name] = text === '' ? null : valueOf(type, text);
       } catch {
@@ -73,16 +74,21 @@ const choices = (type) => {
   return G().isEnumType(named) ? named.getValues().map(({ name }) => name) : named.name === 'Boolean' ? ['true', 'false'] : null;
 };
 
-/** A field of a form, with its name and its type. `absent` stands in it if there is no value, such as that of an end's id. */
+/** A field of a form, with its name and its type. `absent` stands in it if the value is unknown, such as that of an end's id: a
+ * box empties it. */
 export const formField = ({ name, type, description }, value, absent) => {
   const given = { name, defaultValue: textOf(value), required: G().isNonNullType(type), title: description || undefined };
   const offered = choices(type);
-  return h(
-    'label',
-    { key: name },
-    h('span', null, name, ' ', h('small', null, String(type))),
-    offered
-      ? h('select', given, [...(given.required ? [] : ['']), ...offered].map((each) => h('option', { key: each }, each)))
-      : h('input', { ...given, spellCheck: false, placeholder: (value === undefined && absent) || undefined }),
-  );
+  const isUnknown = value === undefined && absent;
+  return [
+    h(
+      'label',
+      { key: name },
+      h('span', null, name, ' ', h('small', null, String(type))),
+      offered
+        ? h('select', given, [...(given.required ? [] : ['']), ...offered].map((each) => h('option', { key: each }, each)))
+        : h('input', { ...given, spellCheck: false, placeholder: isUnknown ? absent : undefined }),
+    ),
+    isUnknown && !given.required && h('label', { key: `no ${name}` }, h('small', null, h('input', { type: 'checkbox', name: `no ${name}` }), ` no ${name}`)),
+  ];
 };
