@@ -392,6 +392,12 @@ class TestPublishedKeys:
             for key_id in ("odd", "None", "['one']"):
                 await refused(tokens, signed(key_id=key_id))
 
+    async def test_keys_of_two_kinds_may_have_one_id(self, issuer: Issuer) -> None:
+        issuer.publish("the same", EC_KEY, kid="one")
+        tokens = Tokens(PublishedKeys(issuer.url))
+        for given in (signed(), signed(EC_KEY, "one", "ES256")):
+            assert (await tokens.claims(given))["sub"] == "12345"
+
     async def test_only_a_short_public_key_is_read(
         self, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
     ) -> None:

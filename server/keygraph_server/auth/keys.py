@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.error import HTTPError
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
@@ -72,6 +72,10 @@ class VerifyingKey:
     algorithms: Sequence[str]
 
 
+PublicKeys: TypeAlias = dict[tuple[str | None, str], VerifyingKey]
+"""Keys by their ids and algorithms: keys of several kinds may have one id (RFC 7517, 4.5)."""
+
+
 class FixedKey:
     """One key for all tokens: a public key in PEM, or a shared secret."""
 
@@ -87,7 +91,7 @@ class FixedKey:
             self._key = VerifyingKey(public, _algorithms_of(public))
         self.algorithms = self._key.algorithms
 
-    async def key(self, key_id: str | None) -> VerifyingKey:
+    async def key(self, key_id: str | None, algorithm: str) -> VerifyingKey:
         return self._key
 
 
@@ -113,16 +117,17 @@ class PublishedKeys:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._keys: dict[str | None, VerifyingKey] = {}
+        self._keys: PublicKeys = {}
         self._fetched = self._tried = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
         self._until = 0.0
         """When the fetch must be done, by the loop's time."""
         self._has_failed = False
 
-    async def key(self, key_id: str | None) -> VerifyingKey:
-        """The key with an id. Raises LookupError if there is none, or KeysUnavailableError."""
-        found = self._keys.get(key_id)
+    async def key(self, key_id: str | None, algorithm: str) -> VerifyingKey:
+        """The key with an id for an algorithm. Raises LookupError if there is none, or KeysUnavailableError."""
+        name = key_id, algorithm
+        found = self._keys.get(name)
         now = monotonic()
         is_stale = now - self._fetched > FRESH_SECONDS
         if self._fetching is None and (found is None or is_stale) and now - self._tried > RETRY_SECONDS:
@@ -133,11 +138,11 @@ class PublishedKeys:
         if found is None and self._fetching is not None:
             left = self._until - asyncio.get_running_loop().time()
             done, _ = await asyncio.wait({self._fetching}, timeout=max(0.0, left))
-            found = self._keys.get(key_id)
+            found = self._keys.get(name)
             if found is None and not done:
                 raise KeysUnavailableError
         if found is None:
-            raise KeysUnavailableError if self._has_failed else LookupError(key_id)
+            raise KeysUnavailableError if self._has_failed else LookupError(name)
         return found
 
     async def _fetch(self) -> None:
@@ -201,7 +206,7 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _published(url: str, connecting: _Connecting) -> dict[str | None, VerifyingKey]:
+def _published(url: str, connecting: _Connecting) -> PublicKeys:
     """Returns the keys at the URL. Raises ValueError, or any error of the connection."""
     document = bytearray()
     try:
@@ -223,9 +228,9 @@ def _published(url: str, connecting: _Connecting) -> dict[str | None, VerifyingK
     return found
 
 
-def _verifying(published: Any) -> dict[str | None, VerifyingKey]:
-    """The public signature keys, by their ids. A single key also serves tokens without a key id."""
-    found: dict[str | None, VerifyingKey] = {}
+def _verifying(published: Any) -> PublicKeys:
+    """The public signature keys. A single key also serves tokens without a key id."""
+    found: PublicKeys = {}
     odd: list[str] = []
     for each in published["keys"]:
         try:
@@ -239,9 +244,10 @@ def _verifying(published: Any) -> dict[str | None, VerifyingKey]:
             continue
         is_for_tokens = key.public_key_use in ("sig", None) and key.algorithm_name in algorithms
         if is_for_tokens and isinstance(key.key_id, str | None):
-            found[key.key_id] = VerifyingKey(key, (key.algorithm_name,))
+            found[key.key_id, key.algorithm_name] = VerifyingKey(key, (key.algorithm_name,))
     if odd:
         _log.warning("%d keys of the tokens' issuer are left out, one of them because: %s", len(odd), odd[0])
     if len(found) == 1:
-        found[None] = next(iter(found.values()))
+        [((_, algorithm), only)] = found.items()
+        found[None, algorithm] = only
     return found

@@ -65,8 +65,9 @@ class Tokens:
         if len(token) > LONGEST:
             raise InvalidTokenError("the token is too long")
         try:
-            key_id = jwt.get_unverified_header(token).get("kid")
-            key = await self.keys.key(key_id if isinstance(key_id, str) else None)
+            header = jwt.get_unverified_header(token)
+            key_id = header.get("kid")
+            key = await self.keys.key(key_id if isinstance(key_id, str) else None, header["alg"])
             algorithms = [name for name in key.algorithms if not self.algorithms or name in self.algorithms]
             claims: dict[str, Any] = _TOKENS.decode(
                 token,
