@@ -71,7 +71,7 @@ async def clients(store: DynamoDBStore, count: int = 32) -> AsyncIterator[list[E
 
 async def until(holds: Callable[[], bool]) -> None:
     """Waits until something holds, which the gate tells nobody: when that is also depends on what else the machine does."""
-    late = asyncio.get_running_loop().time() + 5.0
+    late = asyncio.get_running_loop().time() + 30.0
     while not holds():
         assert asyncio.get_running_loop().time() < late
         await asyncio.sleep(0.01)
