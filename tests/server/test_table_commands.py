@@ -186,11 +186,48 @@ def test_diff_says_what_to_do_about_each_difference(address: str) -> None:
             1,
             "declare their type, name them in ignore=, or delete them: keygraph verify lists them",
         ),
-        ("User", 1, "correct these items, or declare the field as they have it"),
+        (
+            "User",
+            1,
+            "keygraph backfill writes copies, counts and sums; correct other items, or declare the field as they have it",
+        ),
     ]
     lines = shown_lines(run(*SOCIAL, "--store", address).stdout)
     assert lines[0] == "Table Users"
     assert len([line for line in lines if line.startswith("User ")]) == 3
+
+
+RENAMED = """from __future__ import annotations
+
+from keygraph import ID, Graph, Table, node, stored
+
+
+@node("USER#{user_id}")
+class User:
+    user_id: ID
+    full_name: str = stored("fullName", was="name")
+
+
+graph = Graph(Table("Users", partition_key="PK", sort_key="SK"), User)
+"""
+
+
+def test_diff_names_the_items_with_a_former_attribute(folder: Path) -> None:
+    (folder / "renamed.py").write_text(RENAMED)
+    users: list[Item] = [{"PK": f"USER#{name}", "SK": f"USER#{name}", "name": name} for name in "abc"]
+    make_table(
+        FILE,
+        [*users, {"PK": "USER#d", "SK": "USER#d", "fullName": "d"}],
+        Table("Users", partition_key="PK", sort_key="SK"),
+    )
+    result = run("table", "diff", "--model", "renamed", "--store", FILE, "--json")
+    [difference] = json.loads(result.stdout)["differences"]
+    assert difference == {
+        "where": "User",
+        "items": 3,
+        "what": "the field full_name is stored in its former attribute name",
+        "fix": "keygraph backfill --field full_name moves it",
+    }
 
 
 def test_diff_names_what_keeps_the_table_from_being_served() -> None:

@@ -103,7 +103,7 @@ _FIXES: dict[Problem, str] = {
     "unknown": "declare their type, name them in ignore=, or delete them: keygraph verify lists them",
     "key": "keygraph verify --repair --only keys lists what to write",
 }
-_CORRECT = "correct these items, or declare the field as they have it"
+_CORRECT = "keygraph backfill writes copies, counts and sums; correct other items, or declare the field as they have it"
 
 
 @table_app.command()
@@ -174,6 +174,10 @@ def _of_items(graph: Graph, items: Sequence[Item]) -> Iterator[_Difference]:
         if not record.is_virtual and not window.types[record.name]:
             fix = "nothing if there are none; otherwise correct its keys"
             yield _Difference(record.name, 0, "no item of the sample has this type", fix)
+        for name, own in record.fields.items():
+            if own.former and (count := window.attributes.counts[record.name, own.former]):
+                what = f"the field {name} is stored in its former attribute {'.'.join(own.former)}"
+                yield _Difference(record.name, count, what, f"keygraph backfill --field {name} moves it")
     for each in unmatched(graph, window.attributes.counts):
         fix = "declare a field for it if clients need it"
         if each.field is not None:
