@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from decimal import Decimal
 from typing import Any, cast
 
@@ -13,7 +12,6 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.keys.types import decode
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import COUNTED, keys_of_numbers
-from keygraph.tables.interchange import Interchange
 from keygraph.writing.marks import ADDED
 from tests.conftest import MakeStore
 from tests.documents.served import EXAMPLES, Served, lines_of
@@ -35,19 +33,6 @@ async def serve(graph: Graph, make_store: MakeStore, *files: str) -> Served:
     served = Served(graph, await make_store(graph.table))
     await served.load(*lines_of(*files))
     return served
-
-
-def types_of(graph: Graph, *files: str) -> Counter[str]:
-    """How many items of each type the files have. Fails where an item is not what its type says."""
-    interchange = Interchange(graph)
-    counted: Counter[str] = Counter()
-    for line in lines_of(*files):
-        item = interchange.read(line)
-        record = graph.recognise(item)
-        assert record is not None, f"{line}: {graph.why_refused(item)}"
-        _check(record, item)
-        counted[record.name] += 1
-    return counted
 
 
 def _check(record: RecordType, item: Item) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from keygraph_examples.billing import graph
 from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore, in_one_world
-from tests.documents.samples import files_of, serve, types_of
+from tests.documents.samples import files_of, serve
 from tests.documents.served import Pattern, patterns
 
 SAMPLE = """
@@ -79,11 +79,6 @@ Query by-sort-key: SK = Bill-4224687 AND begins_with(PK, Invoice-)
 Query by-sort-key: SK = Bill-4224702 AND begins_with(PK, Invoice-)
 Query: PK = Invoice-92552 AND begins_with(SK, Bill-)
 """
-
-
-def test_every_item_is_of_a_declared_type() -> None:
-    assert files_of("billing") == ["billing.described.jsonl"]
-    assert types_of(graph, *files_of("billing")) == {"Invoice": 3, "Bill": 3, "InvoiceBill": 5}
 
 
 @in_one_world("pattern", patterns(SAMPLE))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from keygraph_examples.cargo import graph
 from tests.conftest import MakeStore, in_one_world
-from tests.documents.samples import files_of, serve, types_of
+from tests.documents.samples import files_of, serve
 from tests.documents.served import Pattern, patterns
 
 ARTICLE = """
@@ -126,27 +126,6 @@ What is below a ship, and what is above a box
   {"distance": 3, "node": {"boxId": "A03831"}}, {"distance": 3, "node": {"boxId": "A03832"}}]}},
   "box": {"pallet": {"node": {"container": {"node": {"ship": {"node": {"name": "Maria"}}}}}}}}
 """
-
-
-def test_every_item_is_of_a_declared_type() -> None:
-    assert types_of(graph, "cargo.jsonl") == {
-        "Container": 1,
-        "Pallet": 1,
-        "Box": 2,
-        "ContainerPallet": 2,
-        "PalletBox": 2,
-    }
-    assert types_of(graph, "cargo.described.jsonl") == {
-        "Ship": 1,
-        "Port": 1,
-        "Container": 1,
-        "Pallet": 3,
-        "Box": 4,
-        "PortCall": 1,
-        "ShipContainer": 2,
-        "ContainerPallet": 1,
-        "PalletBox": 3,
-    }
 
 
 @in_one_world("pattern", patterns(ARTICLE))

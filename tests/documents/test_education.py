@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from keygraph_examples.education import graph
 from tests.conftest import MakeStore, in_one_world
-from tests.documents.samples import files_of, serve, types_of
+from tests.documents.samples import files_of, serve
 from tests.documents.served import Pattern, patterns
 
 ARTICLE = """
@@ -81,11 +81,6 @@ Students by grade
 {"course": {"students": {"totalCount": 2, "edges": [{"grade": "A", "node": {"studentId": "S1"}},
   {"grade": "A-", "node": {"studentId": "S2"}}]}}}
 """
-
-
-def test_every_item_is_of_a_declared_type() -> None:
-    assert types_of(graph, "education.jsonl") == {"Student": 2, "Course": 2, "Enrollment": 3}
-    assert types_of(graph, "education.described.jsonl") == {"Student": 1, "Course": 1, "Enrollment": 3}
 
 
 @in_one_world("pattern", patterns(ARTICLE))

@@ -11,7 +11,7 @@ import pytest
 
 from keygraph_examples.talent import graph
 from tests.conftest import MakeStore, in_one_world
-from tests.documents.samples import files_of, serve, types_of
+from tests.documents.samples import files_of, serve
 from tests.documents.served import Pattern, Served, patterns
 
 SAMPLE = """
@@ -159,19 +159,6 @@ Peers, by how many skills they share
 @pytest.fixture
 async def sample(make_store: MakeStore) -> Served:
     return await serve(graph, make_store, *files_of("talent"))
-
-
-def test_every_item_is_of_a_declared_type() -> None:
-    assert files_of("talent") == ["talent.described.jsonl"]
-    assert types_of(graph, *files_of("talent")) == {
-        "Person": 5,
-        "Day": 5,
-        "Place": 5,
-        "Skill": 3,
-        "PersonDate": 7,
-        "PersonPlace": 7,
-        "PersonSkill": 6,
-    }
 
 
 @in_one_world("pattern", patterns(SAMPLE))

@@ -231,35 +231,6 @@ def test_reload_serves_a_changed_model(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_port_in_use_is_a_line(start: Start) -> None:
-    server = start("serve", "--port", "0")
-    port = server.address().rpartition(":")[2]
-    second = start("serve", "--port", port)
-    assert second.ended() == 1
-    assert second.text("stdout") == ""
-    assert second.text("stderr") == (
-        f"keygraph: port {port} on 127.0.0.1 is in use. "
-        f"Stop the program that uses it, or choose another: --port {int(port) + 1}.\n"
-    )
-
-
-@pytest.mark.long
-def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -> None:
-    words = ("--model", "keygraph_examples.commerce:graph", "--store", "sqlite:shop.sqlite")
-    production = {"KEYGRAPH_ENV": "production", "KEYGRAPH_LOG_FORMAT": "text"}
-    server = start("serve", "--port", "0", *words, **production)
-    assert server.ended() == 1
-    assert server.text("stderr") == (
-        "keygraph: there is no table EcommerceData in sqlite:shop.sqlite. "
-        f"Create it with `keygraph table create {' '.join(words)}`.\n"
-    )
-    assert start("table", "create", *words).ended() == 0
-    again = start("serve", "--port", "0", *words)
-    assert ask(again.address(), CUSTOMER) == {"data": {"user": None}}
-    assert (tmp_path / "shop.sqlite.secret").exists()
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_in_production_all_that_it_writes_is_json(start: Start, workers: str) -> None:
     given = {"KEYGRAPH_ENV": "production", "KEYGRAPH_PORT": "0", "KEYGRAPH_WORKERS": workers}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keygraph.dynamo.conditions import Eq, Exists
-from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import (
     BatchGet,
     BatchWrite,
@@ -167,30 +167,6 @@ async def test_a_table_without_a_sort_key(tmp_path: Path) -> None:
 
 
 # --- Pages ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("forward", [True, False])
-async def test_a_page_ends_with_the_item_that_reaches_a_megabyte(shop: SQLiteStore, forward: bool) -> None:
-    items: list[Item] = [{"PK": "p", "SK": f"{n}", "text": "x" * 299_990} for n in range(9)]
-    assert item_size(items[0]) == 300_000 - 10 + 4 + 1 + 1 + 4
-    for item in items:
-        await put(shop, item)
-    found = [page async for page in pages(shop, Query("p", forward=forward))]
-    expected = [f"{n}" for n in range(9)]
-    if not forward:
-        expected.reverse()
-    assert [key for page in found for key in sort_keys(page)] == expected
-    assert [page.scanned for page in found] == [4, 4, 1]
-    assert [page.last for page in found] == [("p", expected[3]), ("p", expected[7]), None]
-    assert [page.cost.read_units for page in found] == [146.5, 146.5, 37.0]
-    # The size of a page is that of what is read, whatever of it is asked for.
-    narrow = await shop.send(Query("p", projection=(("SK",),), forward=forward))
-    assert (narrow.scanned, narrow.cost.read_units) == (4, 146.5)
-    assert (await shop.send(Count("p"))).count == 4
-    assert [page.scanned async for page in pages(shop, Scan())] == [4, 4, 1]
-    # An index that projects little has small items.
-    in_index = await shop.send(Query("3", index="keys-only"))
-    assert (in_index.items, in_index.cost.read_units) == ([{"PK": "p", "SK": "3"}], 0.5)
 
 
 async def test_segments_hold_every_item_once(shop: SQLiteStore) -> None:

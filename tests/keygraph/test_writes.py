@@ -14,7 +14,6 @@ check.                                              check like a write of its it
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -303,21 +302,6 @@ async def test_what_transactions_cost(
     cost = (await transact(store, *actions)).cost
     assert cost.requests == 1
     assert cost.write_units == (4 * units if engine == "local" else 2 * (units + checked))
-
-
-@on_exact_engines  # moto forgets what others wrote while it cancels a transaction
-async def test_writers_at_the_same_time(store: Store) -> None:
-    await store.send(Write(PutItem(thing(n=Decimal(0)))))
-    add = (AddNumber(("n",), Decimal(1)),)
-    other = ("B", "1")
-    await asyncio.gather(
-        *[transact(store, UpdateItem(KEY, add), UpdateItem(other, add)) for _ in range(8)],
-        *[transact(store, UpdateItem(other, add), UpdateItem(KEY, add)) for _ in range(8)],
-    )
-    first, second = await only(store), await only(store, other)
-    assert first is not None
-    assert second is not None
-    assert first["n"] == second["n"] == Decimal(16)
 
 
 # --- What is sent again ---------------------------------------------------------------------------------

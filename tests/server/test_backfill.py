@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index, Table
-from keygraph.tables.verify import Verification
 from tests.server.command_line import run
 from tests.server.tables import FILE, items_in, make_table
 
@@ -152,33 +149,3 @@ def test_a_dry_run_is_json_for_a_program() -> None:
 )
 def test_what_the_model_does_not_have_is_one_line(words: tuple[str, ...], message: str) -> None:
     assert backfill(FILE, *words) == (1, "", f"keygraph: {message}\n")
-
-
-def test_an_interrupted_backfill_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    items: list[Item] = [{"PK": f"TASK#{n}", "SK": f"TASK#{n}", "title": f"T{n}"} for n in range(6)]
-    make_table(FILE, items, INDEXED)
-    monkeypatch.setattr("keygraph.tables.verify._WINDOW_ITEMS", 1)
-    run_whole = Verification.run
-
-    async def run_part(self: Verification, advance: Callable[[int], None]) -> None:
-        def advanced(count: int) -> None:
-            advance(count)
-            if count == 2:
-                signal.raise_signal(signal.SIGINT)
-
-        await run_whole(self, advanced)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Verification, "run", run_part)
-        code, _, stderr = backfill(FILE, "--segments", "1")
-    assert (code, stderr) == (
-        130,
-        "keygraph: interrupted. 2 items were verified. Run it again with --resume to continue.\n",
-    )
-    written = [item for item in items_in(FILE, INDEXED) if "sp" in item]
-    assert len(written) in (2, 3)
-    code, _, stderr = backfill(FILE, "--segments", "1", "--resume")
-    assert (code, ", 2 verified earlier: 6 written." in stderr) == (0, True)
-    assert all("sp" in item for item in items_in(FILE, INDEXED))
-    other = backfill(FILE, "--index", "ByState", "--segments", "1", "--resume")
-    assert "Found no interrupted verification to resume." in other[2]
