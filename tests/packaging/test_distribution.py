@@ -31,7 +31,7 @@ def source(name: str) -> set[str]:
     return {
         file.relative_to(folder.parent).as_posix()
         for file in folder.rglob("*")
-        if file.is_file() and "__pycache__" not in file.parts and file.name != ".installed"
+        if file.is_file() and "__pycache__" not in file.parts
     }
 
 

@@ -16,17 +16,22 @@ from typing import Any
 
 import pytest
 
-from keygraph_server.playground.assets import ASSETS_FOLDER, holds_all_assets, read_manifest
+from keygraph_server.playground.page import LIBRARIES
 
 EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 needs_chromium = pytest.mark.skipif(EXECUTABLE is None, reason="Chromium is not installed")
 needs_assets = pytest.mark.skipif(
-    not holds_all_assets(ASSETS_FOLDER, read_manifest()), reason="the playground's files are not installed"
+    not (LIBRARIES / "libraries.js").is_file(), reason="the playground's libraries are not installed"
 )
 
-EDITOR = "document.querySelector('.graphiql-query-editor .CodeMirror')"
+_EDITOR = "window.__MONACO?.editor.getEditors().find((each) => each.getContainerDomNode().closest('%s'))"
+EDITOR = _EDITOR % ".graphiql-query-editor"
 """GraphiQL's editor, on the playground's page."""
+VARIABLES = _EDITOR % ".graphiql-editor-tool"
+"""The editor of variables."""
+RESPONSE = _EDITOR % ".result-window"
+"""Where the answer stands."""
 
 _FLAGS = (
     "--headless",

@@ -18,11 +18,12 @@ SIZE = (1400, 900)
 def take_pictures(page: Page, folder: Path) -> None:
     """Take the pictures of a playground of the commerce example that is open, and write them."""
     page.resize(*SIZE)
+    page.wait_for(EDITOR)
     page.wait_for("window.keygraph?.state.schema")
     [query, *_] = re.findall(
         r"^```graphql\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
-    page.evaluate(f"{EDITOR}.CodeMirror.setValue({query!r})")
+    page.evaluate(f"{EDITOR}.setValue({query!r})")
     # GraphiQL reads the operations of a changed text a moment later.
     time.sleep(0.5)
     for _ in range(2):  # the first run plans the query

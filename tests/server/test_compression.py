@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -39,7 +38,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         routes=[
             Route("/graphql", GraphQLEndpoint(EndpointOptions(compress_above=ABOVE)), methods=["POST"]),
             Route("/uncompressed", GraphQLEndpoint(), methods=["POST"]),
-            *playground_routes(PageSettings("Shop" * 500), Path("nowhere"), compressed),
+            *playground_routes(PageSettings("Shop" * 500), compressed),
         ]
     )
     app.state.service = EchoingService()

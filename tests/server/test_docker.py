@@ -90,7 +90,7 @@ class TestImage:
             if name == "COPY" and not arguments.startswith("--from")
             for source in arguments.split()[:-1]
         ]
-        assert len(sources) == 9
+        assert len(sources) == 8
         assert [source for source in sources if not (ROOT / source).exists()] == []
 
 

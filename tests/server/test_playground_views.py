@@ -19,7 +19,7 @@ from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 from keygraph_server.models import load_model
 from keygraph_server.playground.data import described_graph
-from tests.server.chromium import EDITOR, Page, needs_assets, needs_chromium, open_page
+from tests.server.chromium import EDITOR, RESPONSE, VARIABLES, Page, needs_assets, needs_chromium, open_page
 from tests.server.library import WRITES
 from tests.server.pictures import PICTURES, ROOT, take_pictures
 from tests.server.serving import served_example, served_model
@@ -27,9 +27,9 @@ from tests.server.serving import served_example, served_model
 pytestmark = [needs_assets, needs_chromium, pytest.mark.long]
 
 QUERY = '{ user(userId: "12345") { name orders(first: 2) { nodes { total } } } }'
-WRITE = "document.querySelector('.graphiql-query-editor .CodeMirror').CodeMirror.setValue(%r)"
+WRITE = f"{EDITOR}.setValue(%r)"
 RUN = "document.querySelector('.graphiql-execute-button')"
-ANSWER = "document.querySelector('.result-window').innerText"
+ANSWER = f"{RESPONSE}.getValue()"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def page(shop: str) -> Iterator[Page]:
     with open_page(shop) as opened:
         opened.wait_for(EDITOR)
         # The schema is there: what is run from now on has the ids of its nodes.
-        opened.wait_for("document.querySelector('.graphiql-query-editor .cm-property')")
+        opened.wait_for("document.querySelector('.graphiql-query-editor .view-line span')")
         opened.wait_for("window.keygraph?.state.schema")
         yield opened
         assert opened.complaints == []
@@ -146,18 +146,18 @@ class TestExamples:
         assert page.evaluate("document.title") == "EcommerceData · Keygraph"
         names = texts(page, ".examples button strong")
         assert (names[0], "CreateUser" in names, names[-1][:3]) == ("CustomerWithOrders", True, "Put")
-        assert "query CustomerWithOrders {" in page.evaluate(f"{EDITOR}.CodeMirror.getValue()")
+        assert "query CustomerWithOrders {" in page.evaluate(f"{EDITOR}.getValue()")
         page.click(".examples button", "Order")
-        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
+        page.wait_for(f"{EDITOR}.getValue().startsWith('query Order ')")
         page.wait_for("document.querySelectorAll('.graphiql-tab').length === 2")
         time.sleep(0.5)
         page.evaluate(f"{RUN}.click()")
         page.wait_for(f"{ANSWER}.includes('ORD00')")
         # The same example again is the same tab.
         page.click(".graphiql-tab-button", "CustomerWithOrders")
-        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query CustomerWithOrders ')")
+        page.wait_for(f"{EDITOR}.getValue().startsWith('query CustomerWithOrders ')")
         page.click(".examples button", "Order")
-        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Order ')")
+        page.wait_for(f"{EDITOR}.getValue().startsWith('query Order ')")
         assert page.evaluate("document.querySelectorAll('.graphiql-tab').length") == 2
 
     def test_the_explorer_opens_at_what_the_editor_shows(self, page: Page) -> None:
@@ -201,7 +201,7 @@ class TestCost:
         page.click(".cost-line", "user.orders")
         page.wait_for("document.querySelector('.cost-request')")
         assert "GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)" in texts(page, ".cost-request dd")
-        assert "".join(texts(page, ".marked-place")) == "orders(first:2)"
+        assert re.sub(r"\s", "", "".join(texts(page, ".marked-place"))) == "orders(first:2)"
 
     def test_it_is_folded_resized_and_switched_off(self, page: Page) -> None:
         run(page)
@@ -241,7 +241,7 @@ class TestGraph:
         query = page.evaluate("document.querySelector('.asked pre').innerText")
         assert query.startswith("query OrderItems {")
         page.click(".asked button", "Open in the editor")
-        page.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query OrderItems ')")
+        page.wait_for(f"{EDITOR}.getValue().startsWith('query OrderItems ')")
 
     def test_what_is_drawn_stays_where_it_is(self, page: Page) -> None:
         standing = "Object.fromEntries(document.querySelector('.canvas')._cyreg.cy.nodes().map((each) => [each.id(), each.position()]))"
@@ -263,7 +263,7 @@ class TestGraph:
         page.click(".legend label", "Product")
         page.click("[role=tab]", "Schema")
         page.click("[role=tab]", "Graph")
-        page.wait_for(f"Object.keys({standing}).length === 5")
+        page.wait_for(f"document.querySelector('.canvas')?._cyreg && Object.keys({standing}).length === 5")
         assert page.evaluate(standing) == after
 
     def test_labels_of_many_nodes_are_readable(self, page: Page) -> None:
@@ -302,7 +302,7 @@ class TestGraph:
         with served_example("social", tmp_path) as address, open_page(address) as opened:
             opened.wait_for("window.keygraph?.state.schema")
             opened.click(".examples button", "Path")
-            opened.wait_for(f"{EDITOR}.CodeMirror.getValue().startsWith('query Path ')")
+            opened.wait_for(f"{EDITOR}.getValue().startsWith('query Path ')")
             opened.evaluate("document.querySelector('[aria-label=\"Show GraphiQL Explorer\"]').click()")
             opened.wait_for("document.querySelector('.explorer-panel')?.innerText.includes('USER_FRIENDS')")
             opened.evaluate(f"{RUN}.click()")
@@ -419,7 +419,7 @@ class TestTable:
     def test_a_type_has_one_color_in_all_views(self, page: Page) -> None:
         run(page)
         page.click("[role=tab]", "Graph")
-        page.wait_for("document.querySelector('.canvas canvas')")
+        page.wait_for("document.querySelector('.canvas')?._cyreg?.cy.nodes().length")
         drawn = page.evaluate(f"(() => {{ {PICTURE}; return boxes.at(-1).style('background-color') }})()")
         dot = "getComputedStyle([...document.querySelectorAll('.legend li')].find((each) => each.innerText.trim() === 'Order').querySelector('.dot')).backgroundColor"
         colors = [drawn.replace(",", ", "), page.evaluate(dot)]
@@ -575,16 +575,15 @@ class TestTable:
 class TestPage:
     def test_a_link_shares_a_tab_and_runs_nothing(self, page: Page, shop: str) -> None:
         page.evaluate(WRITE % "query Q($id: ID!) { user(userId: $id) { name } }")
-        variables = "document.querySelector('.graphiql-editor-tool .CodeMirror').CodeMirror"
-        page.evaluate(f'{variables}.setValue(\'{{"id": "12345"}}\')')
+        page.evaluate(f'{VARIABLES}.setValue(\'{{"id": "12345"}}\')')
         page.click("[role=tab]", "Table")
         page.click(".head-button", "Copy link")
         page.wait_for("document.querySelector('.page-note').innerText.includes('link is')")
         link = page.evaluate("location.href")
         with open_page(link) as other:
             other.wait_for("document.getElementById('tab-table')?.ariaSelected === 'true'")
-            assert other.evaluate(f"{EDITOR}.CodeMirror.getValue()").startswith("query Q($id: ID!)")
-            assert other.evaluate(f"{variables}.getValue()") == '{"id": "12345"}'
+            assert other.evaluate(f"{EDITOR}.getValue()").startswith("query Q($id: ID!)")
+            assert other.evaluate(f"{VARIABLES}.getValue()") == '{"id": "12345"}'
             assert other.complaints == []
         text = 'mutation { deleteProduct(input: {productId: "ABC123"}) { clientMutationId } } # <img src=x onerror=a()>'
         with open_page(f"{shop}#{urlencode({'view': 'graph', 'query': text})}") as other:
@@ -595,7 +594,7 @@ class TestPage:
             assert other.evaluate("document.querySelector('.empty button').innerText").startswith(
                 "Run the mutation"
             )
-            assert other.evaluate(f"{EDITOR}.CodeMirror.getValue()") == text
+            assert other.evaluate(f"{EDITOR}.getValue()") == text
             assert other.evaluate("document.querySelectorAll('img[src=x]').length") == 0
             assert other.evaluate("window.keygraph.state.asked") is None
             assert other.complaints == []

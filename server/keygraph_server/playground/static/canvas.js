@@ -1,7 +1,7 @@
 // A picture of nodes and edges, drawn by Cytoscape.
 import { save } from './export.js';
 import { labelStyle, placeLabels, sizeLabels } from './labels.js';
-import { color, h, library, state, typeColor } from './page.js';
+import { color, h, state, typeColor } from './page.js';
 import { places, remember } from './stable.js';
 import { svg } from './svg.js';
 
@@ -110,8 +110,8 @@ export const Canvas = ({ elements, selected, onPick, onExpand, label }) => {
   React.useEffect(() => {
     let isGone = false;
     let resized = null;
-    library('cytoscape').then(
-      (cytoscape) => {
+    import('../libraries/cytoscape.js').then(
+      ({ default: cytoscape }) => {
         if (isGone) {
           return;
         }

@@ -1,29 +1,30 @@
 // GraphiQL's editor, for what is outside of it: opens operations in its tabs, runs them, marks places in them.
-import { change, state } from './page.js';
+import { change, prefersDark, state } from './page.js';
 import { fieldAt } from './places.js';
 
-const inside = { editor: null, execution: null, theme: null };
+let graphiql = null; // the state of GraphiQL, with its editors and actions
 let mark = null;
 let isReady = null;
 
 /** Done when there is an editor to open operations in. */
-export const ready = new Promise((resolve) => {
+const ready = new Promise((resolve) => {
   isReady = resolve;
 });
 
-/** Stands inside GraphiQL, and keeps what its hooks give. */
+/** Stands inside GraphiQL, and keeps its state. */
 export const useEditor = () => {
-  const { useEditorContext, useExecutionContext, useSchemaContext, useTheme } = GraphiQL.React;
-  inside.editor = useEditorContext({ nonNull: true });
-  inside.execution = useExecutionContext({ nonNull: true });
-  inside.theme = useTheme();
+  graphiql = GraphiQLReact.useGraphiQL((each) => each);
   useLabels();
   React.useEffect(() => {
-    if (inside.editor.queryEditor && inside.editor.variableEditor) {
+    if (graphiql.queryEditor && graphiql.variableEditor) {
       isReady();
     }
   });
-  const { schema } = useSchemaContext({ nonNull: true });
+  React.useEffect(() => {
+    // Monaco's theme is the system's of the moment, unless one was chosen.
+    prefersDark.addEventListener('change', () => graphiql.actions.setTheme(graphiql.theme));
+  }, []);
+  const { schema } = graphiql;
   React.useEffect(() => {
     if (schema && schema !== state.schema) {
       change({ schema });
@@ -33,20 +34,18 @@ export const useEditor = () => {
 
 const LABELS = { queryEditor: 'Operation', variableEditor: 'Variables', headerEditor: 'Headers', responseEditor: 'Answer' };
 
-/** Names GraphiQL's fields for screen readers, and lets keys scroll them. */
+/** Names GraphiQL's fields for screen readers. */
 const useLabels = () =>
   React.useEffect(() => {
-    for (const [name, label] of Object.entries(LABELS)) {
-      const editor = inside.editor[name];
-      editor?.getInputField().setAttribute('aria-label', label);
-      editor?.getScrollerElement().setAttribute('tabindex', '0');
+    for (const [name, ariaLabel] of Object.entries(LABELS)) {
+      graphiql[name]?.updateOptions({ ariaLabel });
     }
     nameTabs();
   });
 
 /** Makes GraphiQL's bar of tabs a group of buttons: a tab of ARIA holds no other button, but these hold the one that closes them. */
 const nameTabs = () => {
-  const roles = { '.graphiql-tabs': 'group', '.graphiql-tab': 'none', '.graphiql-session': 'group' };
+  const roles = { '.graphiql-tabs': 'group', '.graphiql-tab': 'none', '#graphiql-session': 'group' };
   for (const [selector, role] of Object.entries(roles)) {
     document.querySelectorAll(selector).forEach((each) => each.setAttribute('role', role));
   }
@@ -59,39 +58,37 @@ const nameTabs = () => {
   }
 };
 
-const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 /** Opens an operation in a tab: the one that has it, the present one if that is empty, or a new one. */
 export const open = async (document, variables = '') => {
-  const { editor } = inside;
-  const place = editor.tabs.findIndex((tab, index) => index !== editor.activeTabIndex && tab.query === document);
-  if (editor.queryEditor.getValue() === document) {
+  await ready;
+  const { actions, activeTabIndex, queryEditor, tabs, variableEditor } = graphiql;
+  const place = tabs.findIndex((tab, index) => index !== activeTabIndex && tab.query === document);
+  if (queryEditor.getValue() === document) {
     return;
   }
   if (place >= 0) {
-    editor.changeTab(place);
+    actions.changeTab(place);
     return;
   }
-  if (editor.queryEditor.getValue().trim()) {
-    editor.addTab();
-    await wait(50);
+  if (queryEditor.getValue().trim()) {
+    actions.addTab();
   }
-  inside.editor.queryEditor.setValue(document);
-  inside.editor.variableEditor?.setValue(variables);
+  queryEditor.setValue(document);
+  variableEditor.setValue(variables);
 };
 
 export const run = async () => {
   // GraphiQL reads the operations of a changed text a moment later.
-  await wait(200);
-  if (!inside.execution.isFetching) {
-    inside.execution.run();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  if (!graphiql.isFetching) {
+    graphiql.actions.run();
   }
 };
 
 /** What a document does: it is a mutation if it has one. */
 export const kindOf = (document) => {
   try {
-    const kinds = GraphiQL.GraphQL.parse(document).definitions.map(({ operation }) => operation);
+    const kinds = GraphQL.parse(document).definitions.map(({ operation }) => operation);
     return kinds.includes('mutation') ? 'mutation' : kinds.find(Boolean) || 'query';
   } catch {
     return 'query';
@@ -99,23 +96,23 @@ export const kindOf = (document) => {
 };
 
 /** What stands in the editor. */
-export const written = () => inside.editor?.queryEditor?.getValue() || '';
-export const variables = () => inside.editor?.variableEditor?.getValue() || '';
+export const written = () => graphiql?.queryEditor?.getValue() || '';
+export const variables = () => graphiql?.variableEditor?.getValue() || '';
 
-export const toggleTheme = () => inside.theme.setTheme(state.theme === 'dark' ? 'light' : 'dark');
+export const toggleTheme = () => graphiql.actions.setTheme(state.theme === 'dark' ? 'light' : 'dark');
 
 /** Marks the field of a place in the editor. */
 export const markPlace = (place) => {
   mark?.clear();
   mark = null;
-  const editor = inside.editor?.queryEditor;
-  const field = place && editor ? fieldAt(editor.getValue(), editor.operationName, place) : null;
+  const editor = graphiql?.queryEditor;
+  const field = place && editor ? fieldAt(editor.getValue(), graphiql.operationName, place) : null;
   if (field) {
-    const from = editor.posFromIndex(field.loc.start);
     const last = field.arguments.at(-1);
     // With its arguments, and the parenthesis after them.
-    const to = editor.posFromIndex(last ? last.loc.end + 1 : field.name.loc.end);
-    mark = editor.markText(from, to, { className: 'marked-place' });
-    editor.scrollIntoView({ from, to: from }, 40);
+    const [from, to] = [field.loc.start, last ? last.loc.end + 1 : field.name.loc.end].map((at) => editor.getModel().getPositionAt(at));
+    const range = { startLineNumber: from.lineNumber, startColumn: from.column, endLineNumber: to.lineNumber, endColumn: to.column };
+    mark = editor.createDecorationsCollection([{ range, options: { inlineClassName: 'marked-place' } }]);
+    editor.revealLineInCenterIfOutsideViewport(from.lineNumber);
   }
 };

@@ -61,7 +61,7 @@ const nameFields = (root) => {
 
 /** GraphiQL's explorer, which opens where the first chosen field is. */
 export const explorerPlugin = () => {
-  const plugin = GraphiQLPluginExplorer.explorerPlugin();
+  const plugin = window.explorerPlugin();
   const Explorer = plugin.content;
   const Content = () => {
     const root = React.useRef(null);

@@ -3,18 +3,17 @@
 const PLAIN = 6;
 const PAGE = 10;
 
-const G = () => GraphiQL.GraphQL;
-const required = (field) => field.args.filter((argument) => G().isRequiredArgument(argument)).map(({ name }) => name);
+const required = (field) => field.args.filter((argument) => GraphQL.isRequiredArgument(argument)).map(({ name }) => name);
 const fieldsOf = (type) => Object.values(type?.getFields?.() || {});
-const isPage = (type) => G().isObjectType(type) && ['edges', 'nodes', 'pageInfo'].every((name) => name in type.getFields());
-const isOneEdge = (type) => G().isObjectType(type) && 'node' in type.getFields();
+const isPage = (type) => GraphQL.isObjectType(type) && ['edges', 'nodes', 'pageInfo'].every((name) => name in type.getFields());
+const isOneEdge = (type) => GraphQL.isObjectType(type) && 'node' in type.getFields();
 const isNode = (type) =>
-  G().isUnionType(type) || (G().isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node'));
+  GraphQL.isUnionType(type) || (GraphQL.isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node'));
 
 /** The fields of a type that lead to other nodes, with what they need. */
 export const waysFrom = (schema, typeName) =>
   fieldsOf(schema?.getType(typeName))
-    .map((field) => ({ field, type: G().getNamedType(field.type) }))
+    .map((field) => ({ field, type: GraphQL.getNamedType(field.type) }))
     .filter(({ type }) => isPage(type) || isOneEdge(type) || isNode(type))
     .map(({ field, type }) => ({
       name: field.name,
@@ -26,24 +25,24 @@ export const waysFrom = (schema, typeName) =>
 /** The fields of a type that have a value, those that are part of keys first. */
 const plainFields = (type) =>
   fieldsOf(type)
-    .filter((field) => G().isLeafType(G().getNamedType(field.type)) && !required(field).length && !field.deprecationReason)
+    .filter((field) => GraphQL.isLeafType(GraphQL.getNamedType(field.type)) && !required(field).length && !field.deprecationReason)
     .filter(({ name }) => name !== 'id' && name !== 'cursor')
     .sort((one, other) => isKey(other) - isKey(one));
-const isKey = (field) => G().getNamedType(field.type).name === 'ID';
+const isKey = (field) => GraphQL.getNamedType(field.type).name === 'ID';
 
 const names = (fields) => fields.slice(0, PLAIN).map(({ name }) => name);
 
 const selection = (schema, type) => {
   if (isPage(type)) {
     const fields = type.getFields();
-    const edge = G().getNamedType(fields.edges.type);
-    return `{ edges { ${names(plainFields(edge)).join(' ')} node ${selection(schema, G().getNamedType(fields.nodes.type))} } }`;
+    const edge = GraphQL.getNamedType(fields.edges.type);
+    return `{ edges { ${names(plainFields(edge)).join(' ')} node ${selection(schema, GraphQL.getNamedType(fields.nodes.type))} } }`;
   }
   if (isOneEdge(type)) {
-    const node = G().getNamedType(type.getFields().node.type);
+    const node = GraphQL.getNamedType(type.getFields().node.type);
     return `{ ${names(plainFields(type)).join(' ')} node ${selection(schema, node)} }`;
   }
-  if (G().isAbstractType(type)) {
+  if (GraphQL.isAbstractType(type)) {
     const types = new Map();
     const same = ({ name, type: each }) => {
       const known = types.get(name) || String(each);
@@ -70,14 +69,14 @@ const rootOf = (schema, node) => {
   }
   const given = root.args.map((argument) => {
     const value = node.values[argument.name];
-    return `${argument.name}: ${G().isEnumType(G().getNamedType(argument.type)) ? value : JSON.stringify(value)}`;
+    return `${argument.name}: ${GraphQL.isEnumType(GraphQL.getNamedType(argument.type)) ? value : JSON.stringify(value)}`;
   });
   return { head: `${root.name}(${given.join(', ')})`, inside: (text) => `{ ${text} }` };
 };
 
 const pascal = (name) => name[0].toUpperCase() + name.slice(1);
 
-const printed = (text) => `${G().print(G().parse(text))}\n`;
+const printed = (text) => `${GraphQL.print(GraphQL.parse(text))}\n`;
 
 /** The query that follows fields of a node. */
 export const followQuery = (schema, node, followed) => {
@@ -87,7 +86,7 @@ export const followQuery = (schema, node, followed) => {
   const parts = followed.map((name) => {
     const field = type.getFields()[name];
     const page = field.args.some((argument) => argument.name === 'first') ? `(first: ${PAGE})` : '';
-    return `${name}${page} ${selection(schema, G().getNamedType(field.type))}`;
+    return `${name}${page} ${selection(schema, GraphQL.getNamedType(field.type))}`;
   });
   const named = followed.length === 1 ? pascal(followed[0]) : '';
   return printed(`query ${node.type}${named} { ${head} ${inside(`${known} ${parts.join(' ')}`)} }`);

@@ -9,7 +9,7 @@ export const TYPE = 'keygraph_type';
 /** The document with ids and types, and where they were put in; null if it cannot be decorated. */
 export const decorated = (document, schema) => {
   const { parse, TypeInfo, validate, visit, visitWithTypeInfo, isInterfaceType, isObjectType, isUnionType } =
-    GraphiQL.GraphQL;
+    GraphQL;
   let ast;
   try {
     ast = parse(document);

@@ -35,7 +35,7 @@ export const useChanges = () => {
   }, []);
 };
 
-const prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
+export const prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
 
 /** The theme that GraphiQL has chosen, else the system's; styles and pictures go by it. */
 const takeTheme = () => {
@@ -103,23 +103,6 @@ export const useDescription = () => {
     description.then(setFound, (error) => setFound({ error: error.message }));
   }, []);
   return found;
-};
-
-const loading = new Map();
-
-/** A library that is loaded when it is first needed; it is `window[name]` then. */
-export const library = (name) => {
-  if (!loading.has(name)) {
-    const { src, integrity } = settings.libraries[name];
-    const script = Object.assign(document.createElement('script'), { src, integrity, crossOrigin: 'anonymous' });
-    const loaded = new Promise((resolve, reject) => {
-      script.addEventListener('load', () => resolve(window[name]));
-      script.addEventListener('error', () => reject(new Error(`${name} could not be loaded.`)));
-    });
-    loading.set(name, loaded);
-    document.head.append(script);
-  }
-  return loading.get(name);
 };
 
 /** A color of the page's theme, for what is drawn on a canvas. */

@@ -6,7 +6,7 @@ const PAGE = new Set(['edges', 'nodes', 'node']);
 export const fieldAt = (document, operationName, place) => {
   let ast;
   try {
-    ast = GraphiQL.GraphQL.parse(document);
+    ast = GraphQL.parse(document);
   } catch {
     return null;
   }

@@ -29,7 +29,7 @@ const NARROW = '(max-width: 900px)';
 const openStorage = () => {
   try {
     window.localStorage.getItem('');
-    const storage = GraphiQL.createLocalStorage({ namespace: `keygraph:${settings.table}` });
+    const storage = createLocalStorage({ namespace: `keygraph:${settings.table}` });
     if (!storage.getItem(PLUGIN_SHARE)) {
       storage.setItem(PLUGIN_SHARE, '0.22');
     }
@@ -92,15 +92,18 @@ const Page = ({ fetcher, examples }) => {
     () => {
       const list = examplesPlugin(examples);
       const [first] = examples;
+      const storage = openStorage();
       return h(
         GraphiQL,
         {
           fetcher,
           defaultQuery: first?.document || '',
           defaultTabs: [{ query: first?.document || '', variables: first?.variables || null }],
-          plugins: [list, explorerPlugin()],
+          // GraphiQL takes the query of the first tab, and not its variables.
+          initialVariables: storage?.getItem('graphiql:tabState') ? undefined : first?.variables,
+          plugins: [list, explorerPlugin(), HISTORY_PLUGIN],
           visiblePlugin: window.matchMedia(NARROW).matches ? undefined : list,
-          storage: openStorage(),
+          storage,
         },
         h(GraphiQL.Logo, null, ' '),
         h(GraphiQL.Footer, null, h(CostPanel)),
@@ -133,18 +136,16 @@ window.keygraph = { state, decorated };
 
 const start = async () => {
   const root = document.getElementById('playground');
-  if (!['React', 'ReactDOM', 'GraphiQL', 'GraphiQLPluginExplorer'].every((name) => name in window)) {
-    root.firstElementChild.textContent =
-      'GraphiQL could not be loaded. Where the browser cannot reach the CDN, run “make install” with npm present; ' +
-      'the server then serves GraphiQL itself.';
+  if (!window.GraphiQL) {
+    root.firstElementChild.textContent = 'GraphiQL is not installed here, or could not be loaded. “make install” installs it, with npm.';
     return;
   }
   followTheme();
   const url = new URL('graphql', document.baseURI).href;
-  const plain = withSubscriptions(GraphiQL.createFetcher({ url, enableIncrementalDelivery: false }), url);
+  const plain = withSubscriptions(createGraphiQLFetcher({ url, enableIncrementalDelivery: false }), url);
   const fetcher = withIds(withCost(settings.asksForToken ? withToken(plain) : plain));
   const examples = await loadExamples(1);
-  ReactDOM.createRoot(root).render(h(Page, { fetcher, examples }));
+  createRoot(root).render(h(Page, { fetcher, examples }));
   const follow = () => openLink(VIEWS.map(([view]) => view));
   window.addEventListener('hashchange', follow);
   follow();

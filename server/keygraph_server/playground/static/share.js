@@ -1,5 +1,5 @@
 // A link to what is seen: its fragment holds the operation, its variables and the view. Browsers send no fragment to a server.
-import { kindOf, open, ready, variables, written } from './editor.js';
+import { kindOf, open, variables, written } from './editor.js';
 import { change, h, state, useChanges } from './page.js';
 
 const MOST_CHARACTERS = 100_000;
@@ -13,7 +13,6 @@ const link = () => {
 export const openLink = async (views) => {
   const given = new URLSearchParams(window.location.hash.slice(1, MOST_CHARACTERS));
   const [view, query] = [given.get('view'), given.get('query')];
-  await ready;
   if (query) {
     await open(query, given.get('variables') || '');
     change({ note: kindOf(query) === 'mutation' ? 'This mutation is from a link. Read it before you run it.' : '' });

@@ -1,7 +1,6 @@
 // The mutations of a type: whether the schema has them, their fields as a form, and sending them.
 import { h, state } from './page.js';
 
-const G = () => GraphiQL.GraphQL;
 const OWN = new Set(['id', 'clientMutationId', 'idempotencyKey']);
 
 /** Sends an operation beside the editor; its answer is not drawn. Throws with the message of its first error. */
@@ -25,11 +24,11 @@ export const mutationOf = (type, doing) => {
   return names.filter((name) => !state.closed.includes(name)).map((name) => fields[name]).find(Boolean);
 };
 
-const inputOf = (mutation) => G().getNamedType(mutation.args.find(({ name }) => name === 'input').type);
+const inputOf = (mutation) => GraphQL.getNamedType(mutation.args.find(({ name }) => name === 'input').type);
 
 /** The fields of a mutation that a form can have: scalars, enums, and lists of them. */
 export const inputsOf = (mutation) =>
-  Object.values(inputOf(mutation).getFields()).filter((field) => !OWN.has(field.name) && G().isLeafType(G().getNamedType(field.type)));
+  Object.values(inputOf(mutation).getFields()).filter((field) => !OWN.has(field.name) && GraphQL.isLeafType(GraphQL.getNamedType(field.type)));
 
 /** Whether a field of an update is part of the key, which an update does not change: a deletion takes it too. */
 export const isOfKey = (update, name) => {
@@ -42,7 +41,7 @@ export const write = (mutation, input) =>
   send(`mutation ($input: ${inputOf(mutation).name}!) { ${mutation.name}(input: $input) { __typename } }`, { input });
 
 const isParsed = (type) =>
-  G().isListType(G().getNullableType(type)) || ['Int', 'Float', 'Boolean', 'JSON'].includes(G().getNamedType(type).name);
+  GraphQL.isListType(GraphQL.getNullableType(type)) || ['Int', 'Float', 'Boolean', 'JSON'].includes(GraphQL.getNamedType(type).name);
 
 /** The text of a value in a form, and the value of a text. */
 export const textOf = (value) => (value == null ? '' : typeof value === 'string' ? value : JSON.stringify(value));
@@ -67,17 +66,17 @@ export const changedValues = (form, fields, before) => {
 };
 
 const choices = (type) => {
-  const named = G().getNamedType(type);
-  if (G().isListType(G().getNullableType(type))) {
+  const named = GraphQL.getNamedType(type);
+  if (GraphQL.isListType(GraphQL.getNullableType(type))) {
     return null;
   }
-  return G().isEnumType(named) ? named.getValues().map(({ name }) => name) : named.name === 'Boolean' ? ['true', 'false'] : null;
+  return GraphQL.isEnumType(named) ? named.getValues().map(({ name }) => name) : named.name === 'Boolean' ? ['true', 'false'] : null;
 };
 
 /** A field of a form, with its name and its type. `absent` stands in it if the value is unknown, such as that of an end's id: a
  * box empties it. */
 export const formField = ({ name, type, description }, value, absent) => {
-  const given = { name, defaultValue: textOf(value), required: G().isNonNullType(type), title: description || undefined };
+  const given = { name, defaultValue: textOf(value), required: GraphQL.isNonNullType(type), title: description || undefined };
   const offered = choices(type);
   const isUnknown = value === undefined && absent;
   return [
