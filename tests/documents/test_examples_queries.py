@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphql import OperationDefinitionNode, parse
-
 from keygraph_resolvers import OperationRequest
 from tests.documents.served import EXAMPLES, Served
 
@@ -15,28 +13,6 @@ DOCUMENT = (EXAMPLES / "commerce.graphql").read_text("utf-8")
 def nodes(connection: dict[str, Any], *names: str) -> list[tuple[Any, ...]]:
     """The named fields of a list's nodes."""
     return [tuple(node[name] for name in names) for node in connection["nodes"]]
-
-
-async def test_every_operation_answers(shop: Served) -> None:
-    operations = [
-        definition.name.value
-        for definition in parse(DOCUMENT).definitions
-        if isinstance(definition, OperationDefinitionNode) and definition.name is not None
-    ]
-    assert operations == [
-        "CustomerWithOrders",
-        "ProductPage",
-        "CategoryTree",
-        "MostReviewed",
-        "PricesAndActivities",
-        "NewCustomer",
-        "PlaceOrder",
-        "PayOrder",
-        "CancelOrder",
-    ]
-    for operation in operations:
-        data = await shop.ask(DOCUMENT, operation)
-        assert all(data.values()), operation
 
 
 async def test_customer_with_orders(shop: Served) -> None:
