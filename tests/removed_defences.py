@@ -611,7 +611,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/tables/repair.py", "            return _why(error)\n\n    async def _send(", "            raise error\n\n    async def _send("
     ),
     "test_numbers_that_are_too_large_together_stop_no_verification": Removal(
-        "keygraph/model/records.py", "import SetTo, changed", "import AddNumber as SetTo, changed"
+        "keygraph/model/node_shards.py", "import SetTo, changed", "import AddNumber as SetTo, changed"
     ),
     "test_an_end_that_cannot_be_compared_blocks_no_write": Removal(
         f"{_WRITING}/tallies.py", " or type(known[derived.AT]) not in types | {type(None)}:", ":"
