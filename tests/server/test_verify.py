@@ -546,9 +546,7 @@ def test_processes_end_with_their_parent(end: str, code: int, printed: str) -> N
     """Each of them has the pipe to which it could print, which is read until all have ended."""
     fill(FILE, RIGHT + WRONG)
     words = [sys.executable, "-c", ENDED.format(end), "verify", *MODEL, "--store", FILE]
-    ended = subprocess.run(
-        words, capture_output=True, text=True, timeout=60, check=False, start_new_session=True
-    )
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
     assert (ended.returncode, ended.stdout) == (code, "")
     # Python's resource tracker warns if it cannot end as usual.
     assert "Traceback" not in ended.stderr

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Annotated, Any
 
 import typer
@@ -44,6 +43,7 @@ from keygraph_server.options import (
     StoreOption,
     TypesOption,
 )
+from keygraph_server.processes import when_parent_ends
 from keygraph_server.processes.collection import keeping_all
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store, open_table
@@ -291,7 +291,7 @@ class VerifyingProcess:
 
     def __init__(self, settings: Settings, types: Collection[str] | None) -> None:
         """The process ends with its parent, also if that is killed."""
-        Thread(target=_end_with_parent, daemon=True).start()
+        when_parent_ends(lambda: os._exit(1))
         with keeping_all():
             graph = configured_model(settings).graph
         self._runner = asyncio.Runner()
@@ -304,13 +304,6 @@ class VerifyingProcess:
     def verified_page(cls, scan: Scan) -> VerifiedPage:
         """Verifies a page in this process. Raises StoreError."""
         return cls.own._runner.run(cls.own._verification.verified_page(scan))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import sys
 from contextlib import suppress
 
 from keygraph_resolvers import Service
+from keygraph_server.processes import when_parent_ends
 from keygraph_server.processes.collection import tune_collection
 from keygraph_server.uvicorn_internals import AutoHTTPProtocol
 
@@ -72,22 +73,13 @@ def return_large_blocks() -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends a worker with its parent, also if that is killed. Otherwise it would keep the port."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-    if sys.platform != "win32":
+    """Ends a worker with its parent. Otherwise it would keep the port."""
+    if multiprocessing.parent_process() is not None and sys.platform != "win32":
         # The parent decides what a SIGHUP to all of them means.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    loop, sentinel = asyncio.get_running_loop(), parent.sentinel
 
     def end() -> None:
-        loop.remove_reader(sentinel)
         _log.warning("The parent process is gone: stopping")
-        signal.raise_signal(signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-    try:
-        loop.add_reader(sentinel, end)
-    except NotImplementedError:
-        # On Windows, the event loop has no readers, and a worker outlives its parent.
-        return
+    when_parent_ends(end)
