@@ -511,11 +511,15 @@ class Repairs:
         """Returns the findings of an item that stay, with the reasons."""
         self._has_next(item)
         left = {each.kind: "others change it all the time" for each in item.next}
-        never = {
-            each.kind: _NEVER[each.kind.problem] for each in item.findings if each.kind.problem in _NEVER
-        }
+        never = {each.kind: self._never(each) for each in item.findings if each.kind.problem in _NEVER}
         reasons = {**left, **never, **item.reasons}
         return [each._replace(reason=each.reason or reasons.get(each.kind)) for each in item.findings]
+
+    def _never(self, finding: Finding) -> str:
+        type_ = self._context.graph.types.get(finding.kind.type or "")
+        field = type_.fields.get(finding.name or "") if type_ else None
+        is_copy = field is not None and field.kept == "copy"
+        return "--only copies or a backfill writes it" if is_copy else _NEVER[finding.kind.problem]
 
     def _is_read(self, item: _Repaired) -> bool:
         """Returns whether an item is read again. If not, its repair depends on nothing else, and its condition is that the

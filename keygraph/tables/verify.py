@@ -286,9 +286,11 @@ class Window:
     def _key(self, item: Item) -> Key:
         return self._graph.table.key_of(item)
 
-    def _add(self, problem: Problem, record: RecordType | None, what: str, item: Item) -> None:
+    def _add(
+        self, problem: Problem, record: RecordType | None, what: str, item: Item, name: str | None = None
+    ) -> None:
         kind = FindingKind(problem, record.name if record else None, what)
-        self._found.append(Finding(kind, Example(self._key(item), None), item))
+        self._found.append(Finding(kind, Example(self._key(item), None), item, name))
 
     def _doubt(
         self,
@@ -350,8 +352,8 @@ class Window:
             return
         checks = self._checks[record.name]
         are_right = checks.fields.keys.are_certainly_right(item, identity)
-        for _, what in checks.fields.of_fields(item, are_keys_right=are_right):
-            self._add("unfit", record, what, item)
+        for name, what in checks.fields.of_fields(item, are_keys_right=are_right):
+            self._add("unfit", record, what, item, name)
         for what in self._failing(record, item) if checks.fields.keys.methods else ():
             self._add("unfit", record, what, item)
         for what in () if are_right else checks.fields.keys.problems(item):

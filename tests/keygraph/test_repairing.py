@@ -369,6 +369,28 @@ async def test_copies_are_made_again_on_request(make_store: MakeStore) -> None:
     assert (await repaired(store, "copies", of=boxes))[0] == []
 
 
+async def test_of_a_missing_copy_it_says_what_writes_it(make_store: MakeStore) -> None:
+    @node("HALL#{hall_id}")
+    class Hall:
+        hall_id: ID
+        name: str
+
+    @record("{hall}", "SEAT#{number}")
+    class Seat:
+        hall: Hall
+        number: int
+        hall_name: str = copy("hall.name")
+
+    of = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Hall, Seat)
+    store = await make_store(of.table)
+    hall: Item = {"PK": "HALL#a", "SK": "HALL#a", "name": "A"}
+    await store.send(BatchWrite((hall, {"PK": "HALL#a", "SK": "SEAT#1"})))
+    _, report = await repaired(store, of=of)
+    [(kind, _)] = report.ordered()
+    assert kind.what.endswith("is missing in an item (not repaired: --only copies or a backfill writes it)")
+    assert told((await repaired(store, "copies", of=of))[1]) == []
+
+
 async def test_an_expired_item_stays(make_store: MakeStore) -> None:
     @record("{box}", "OFFER#{number}")
     class Offer:
