@@ -51,7 +51,7 @@ class Rounds(Protocol):
     unclocked: int  # how many requests have been sent in rounds in which nothing had begun
 
     def count(self, seconds: float) -> None: ...
-    async def wait(self, waited: int, client: str, *, is_turn: bool) -> None: ...
+    def queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]: ...
 
 
 class WorkBudget:
@@ -87,7 +87,7 @@ class WorkBudget:
         await (
             asyncio.sleep(0)
             if self.rounds is None
-            else self.rounds.wait(self.waited, self.client, is_turn=True)
+            else self.rounds.queue(self.waited, self.client, is_turn=True)
         )
 
     @property
@@ -105,7 +105,7 @@ class WorkBudget:
         """Waits for a round with time for a request, or for its answer."""
         waited, self.waited = self.waited, self.waited + 1
         if self.rounds is not None:
-            await self.rounds.wait(waited, self.client, is_turn=False)
+            await self.rounds.queue(waited, self.client, is_turn=False)
             self.let_through = self.rounds.number
 
 

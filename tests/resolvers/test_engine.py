@@ -20,7 +20,7 @@ from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Re
 from keygraph.dynamo.table import Key, Table
 from keygraph.lists.extent import Extent
 from keygraph.lists.query import ListForm
-from keygraph.turns import TURN_SECONDS, WorkBudget
+from keygraph.turns import BUDGET, TURN_SECONDS, WorkBudget
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Service
 from keygraph_resolvers.engine import engine
@@ -361,7 +361,7 @@ async def test_a_round_that_is_over_lets_nothing_begin_and_the_next_one_those_wh
 async def test_a_large_operation_is_not_passed_by_all_that_another_client_sends() -> None:
     shared = rounds()
     crowd = [shared.enter("crowd") for _ in range(500)]
-    large = shared._queue(1_000, "other", is_turn=True)
+    large = shared.queue(1_000, "other", is_turn=True)
     await large
     assert sum(each.done() for each in crowd) < 50
     assert await asyncio.gather(*crowd) == [True] * 500
@@ -369,7 +369,7 @@ async def test_a_large_operation_is_not_passed_by_all_that_another_client_sends(
 
 async def test_a_large_operation_is_not_passed_by_few_requests_for_ever() -> None:
     shared = rounds()
-    large = shared._queue(1_000, "other", is_turn=True)
+    large = shared.queue(1_000, "other", is_turn=True)
     waiting = deque(shared.enter("crowd") for _ in range(8))
     passed = 0
     while not large.done():
@@ -429,7 +429,7 @@ async def test_requests_alone_fill_a_round_and_waiting_halves_it(monkeypatch: py
         return next(number for number in range(100) if is_round_over(budget, next(clock)))
 
     assert 9 < requests_of_a_round() < 30
-    waiting = asyncio.gather(*(shared.wait(0, "", is_turn=True) for _ in range(3)))
+    waiting = asyncio.gather(*(shared.queue(0, "", is_turn=True) for _ in range(3)))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert shared.turn == TURN_SECONDS / 2
@@ -444,16 +444,12 @@ async def test_an_operation_that_was_let_through_waits_once_for_its_request_and_
 ) -> None:
     """The time of each round is used up as it begins, and others wait all the time."""
     asked = Service(schema_of(commerce), await make_store(commerce.table), secret=b"s" * 32)
-    shared, waits = rounds(), list[int]()
+    shared = rounds()
     start = shared.count
 
     def count(seconds: float) -> None:
         start(seconds)
         shared.ends = 1e-9
-
-    async def wait(waited: int, client: str, *, is_turn: bool) -> None:
-        waits.append(waited)
-        await shared.enter(client)
 
     async def others() -> None:
         while True:
@@ -461,12 +457,12 @@ async def test_an_operation_that_was_let_through_waits_once_for_its_request_and_
 
     crowd = [asyncio.create_task(others()) for _ in range(3)]
     monkeypatch.setattr(shared, "count", count)
-    monkeypatch.setattr(shared, "wait", wait)
     await shared.enter("")
     answer = await asked.execute('{ user(userId: "nobody") { name } }')
     for each in crowd:
         each.cancel()
-    assert (answer, waits) == ({"data": {"user": None}}, [0])
+    assert answer == {"data": {"user": None}}
+    assert cast(WorkBudget, BUDGET.get()).waited == 1
 
 
 @dataclass(eq=False)

@@ -759,15 +759,10 @@ class SharedRounds:
         if self.waiting or left < self._requests:
             self.count(0.0)
 
-    async def wait(self, waited: int, client: str, *, is_turn: bool) -> None:
-        """Waits for a round with time for a request, or for a whole turn of work: one operation has that in a round.
-        `waited` is how long the operation of the client has waited before."""
-        await self._queue(waited, client, is_turn=is_turn)
-
     def enter(self, client: str) -> asyncio.Future[bool]:
         """Returns what waits for a round with time for a new operation, behind others of the same client. The result is
         true, unless whoever waits sets it to false first, because the operation is not wanted anymore."""
-        return self._queue(0, client, is_turn=False)
+        return self.queue(0, client, is_turn=False)
 
     def enter_if_over(self, client: str) -> asyncio.Future[bool] | None:
         """Enters if a new operation has to wait. None if it may begin at once, in this round."""
@@ -787,7 +782,9 @@ class SharedRounds:
         own = self._places[client][0] if client in self._places else 0
         return self.waiting[0][0] <= max(self._first, own) or perf_counter() > self.ends
 
-    def _queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]:
+    def queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]:
+        """Returns what waits for a round with time for a request, or for a whole turn of work: one operation has that in a
+        round. `waited` is how long the operation of the client has waited before."""
         if max(len(self.waiting), len(self._places)) > self._most_kept:
             # Those behind others would stay as long as there are others, however few of them still wait.
             self.waiting = [each for each in self.waiting if not each[-1].done()]
