@@ -346,6 +346,8 @@ def test_update_removes_indexes_only_if_told_twice(address: str) -> None:
     )
     assert in_order(live(address)) == in_order(commerce.table)
     assert items_in(address) == [ORDER]
+    nothing = run("table", "update", "--store", address, "--remove")
+    assert nothing.stdout == f"The table EcommerceData in {address}: nothing was changed.\n"
 
 
 def test_update_says_what_it_cannot_change(address: str) -> None:

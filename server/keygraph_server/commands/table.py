@@ -281,7 +281,7 @@ async def _update(settings: Settings, graph: Graph, options: _UpdateOptions) -> 
         if graph.expires and settings.sqlite_file is None:
             expiry = await _missing_expiry(store, graph.ttl_attribute)
         is_streamed = options.streams and await store.send(DescribeStream()) is None
-        if options.is_preview:
+        if options.is_preview and (unwanted or wanted or expiry or is_streamed):
             lines = [f"- {_with_keys(each)}" for each in unwanted]
             lines += [f"+ {_with_keys(each)}" for each in wanted]
             lines += [f"+ TTL by {expiry}"] if expiry else []
