@@ -166,6 +166,7 @@ class StreamWorker:
                 )
                 if position == ShardPosition():
                     self._leases.held.pop(shard, None)  # nothing of it is left
+                    await self._wait(self._stop, self._options.poll_seconds)
                     break
                 position = saved = ShardPosition()
             except StoreError as error:

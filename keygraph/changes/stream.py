@@ -68,6 +68,8 @@ class StreamReader:
         if stream is None:
             stream = self._stream = await describe_stream(self._store)
         ready = [*readable(stream.shards, self.finished)]
+        if not ready:
+            self._stream = None  # its open shards were not described yet
         pages = await asyncio.gather(
             *(self._page(stream.name, each.name) for each in ready), return_exceptions=True
         )

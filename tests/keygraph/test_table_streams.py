@@ -344,7 +344,7 @@ class Splitting:
             after = self.written
         return {"ShardIterator": f"{name}/{after}"}
 
-    def GetRecords(self, body: dict[str, object]) -> object:  # noqa: N802  # the operation's name
+    def GetRecords(self, body: dict[str, object]) -> dict[str, object]:  # noqa: N802  # the operation's name
         iterator = str(body["ShardIterator"])
         if iterator in self.expired:
             self.expired.discard(iterator)
@@ -434,6 +434,70 @@ async def test_changes_and_shards_that_come_again_and_again_are_read_once() -> N
     assert len(page.records) == 2
     assert page.position is not None
     assert not (await store.send(ReadRecords("arn", "s0", page.position))).records
+    await store.close()
+
+
+async def test_a_shard_has_an_end_only_where_it_is_described_as_closed() -> None:
+    class LeavingOut(Splitting):
+        is_cut = True
+
+        def GetRecords(self, body: dict[str, object]) -> object:  # noqa: N802  # the operation's name
+            answer = super().GetRecords(body)
+            return {"Records": answer["Records"]} if self.is_cut else answer
+
+    stream = LeavingOut()
+    store = DynamoDBStore(stream, TABLE)
+    reader = StreamReader(store)
+    stream.write("s0", 3)
+    with pytest.raises(Unavailable, match="an open shard of the stream of the table Streamed has ended"):
+        await reader.read()
+    stream.is_cut = False
+    assert [record.key[1] for _, record in await read_all(reader)] == [1, 2, 3]
+    await store.close()
+
+
+async def test_a_position_that_its_server_refuses_is_replaced() -> None:
+    class Refusing(Splitting):
+        refused = ("GetRecords", "s0/2")
+
+        async def call(self, wire: Wire) -> Received:
+            position = str(wire.body.get("ShardIterator") or wire.body.get("SequenceNumber"))
+            if (wire.operation, position.lstrip("0")) == self.refused:
+                raise refusal(wire.operation, "ValidationException", "Invalid ShardIterator", {})
+            return await super().call(wire)
+
+    stream = Refusing()
+    store = DynamoDBStore(stream, TABLE)
+    reader = StreamReader(store)
+    stream.write("s0", 2)
+    assert len(await reader.read()) == 2
+    stream.write("s0")
+    # It stays refused: what it was made of is not.
+    with pytest.raises(Unavailable):
+        await reader.read()
+    stream.refused = ("GetShardIterator", "2")
+    reader.positions["s0"] = ShardPosition("2".zfill(40))
+    with pytest.raises(StreamTrimmed):
+        await reader.read()
+    assert [record.key[1] for _, record in await read_all(reader)] == [1, 2, 3]
+    await store.close()
+
+
+async def test_shards_that_were_not_described_are_looked_for_again() -> None:
+    class Hiding(Splitting):
+        is_hiding = True
+
+        def DescribeStream(self, body: dict[str, object]) -> object:  # noqa: N802  # the operation's name
+            return {"StreamDescription": {"Shards": []}} if self.is_hiding else super().DescribeStream(body)
+
+    stream = Hiding()
+    store = DynamoDBStore(stream, TABLE)
+    reader = StreamReader(store)
+    await reader.start_at_latest()
+    stream.write("s0")
+    assert await reader.read() == []
+    stream.is_hiding = False
+    assert [record.key[1] for _, record in await read_all(reader)] == [1]
     await store.close()
 
 

@@ -270,7 +270,7 @@ def stream_record(record: Body, table: Table) -> StreamRecord:
     """Returns the change in a record of DynamoDB Streams, which a Lambda function gets too. Raises an error for one that
     lacks images, or has keys of other types."""
     number_, made = _of(str, record["SequenceNumber"]), record["ApproximateCreationDateTime"]
-    if not number_.isdecimal():
+    if not (number_.isascii() and number_.isdecimal() and len(number_) <= SEQUENCE_DIGITS):
         raise ValueError("not a sequence number")
     old, new = (
         answered_items([record[name]], table.key_names)[0] if name in record else None

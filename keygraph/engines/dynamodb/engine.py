@@ -257,18 +257,17 @@ class DynamoDBStore:
         if images != requests.IMAGES_OF_STREAM:
             problem = f"the stream of the table {self.table.name} has {images}: turn it off, and on with {requests.IMAGES_OF_STREAM}"
             raise Unavailable(problem)
-        shards = [
-            shard
-            async for answer in self._listed("DescribeStream", {"StreamArn": name}, "ExclusiveStartShardId")
-            for shard in answer.shards
-        ]
-        return streams.Stream(name, streams.in_order(shards))
+        return streams.Stream(name, streams.in_order(await self._shards(name)))
+
+    async def _shards(self, stream: str) -> list[streams.StreamShard]:
+        listed = self._listed("DescribeStream", {"StreamArn": stream}, "ExclusiveStartShardId")
+        return [shard async for answer in listed for shard in answer.shards]
 
     async def _records(self, request: streams.ReadRecords) -> streams.RecordPage:
-        position, iterator = request.position, request.position.iterator
+        position = request.position
         try:
-            if iterator is not None:
-                return await self._record_page(position, iterator)
+            if position.iterator is not None:
+                return await self._record_page(request, position.iterator)
         except IteratorExpired:
             if position.is_latest:
                 raise StreamTrimmed(
@@ -276,20 +275,23 @@ class DynamoDBStore:
                 ) from None
         call = requests.iterator_call(request.stream, request.shard, position)
         iterator = (await self._sender.call_about_tables(call)).iterator or ""
-        return await self._record_page(position, iterator)
+        return await self._record_page(request, iterator)
 
-    async def _record_page(self, position: streams.ShardPosition, iterator: str) -> streams.RecordPage:
+    async def _record_page(self, request: streams.ReadRecords, iterator: str) -> streams.RecordPage:
         # 1,000 at most, or 1 MB.
         wire = requests.Wire("GetRecords", {"ShardIterator": iterator})
         answer = await self._sender.call_about_tables(wire)
-        # Something else than DynamoDB may answer with the same ones again.
-        records = tuple([each for each in answer.records if each.position > position.after])
+        # Something else than DynamoDB may answer with the same ones again, or leave out where they go on.
+        records = tuple([each for each in answer.records if each.position > request.position.after])
         if answer.iterator is None:
+            shards = await self._shards(request.stream)
+            if any(each.name == request.shard and not each.is_closed for each in shards):
+                raise Unavailable(f"an open shard of the stream of the table {self.table.name} has ended")
             return streams.RecordPage(records, None)
         if records:
             following = streams.ShardPosition(records[-1].position, answer.iterator)
         else:
-            following = replace(position, iterator=answer.iterator)
+            following = replace(request.position, iterator=answer.iterator)
         return streams.RecordPage(records, following)
 
     async def _listed(self, operation: str, body: dict[str, Any], start: str) -> AsyncIterator[Answered]:

@@ -196,10 +196,12 @@ def _answered(error: boto.ClientError, table: Table, endpoint: str, actions: int
         return _unwritten(kind, error, table, actions)
     if kind in _THROTTLING:
         return _throttled(table.name)
-    if kind == "ExpiredIterator":
+    # Positions in a stream are what its server has answered before: it is not a fault of ours if it refuses them.
+    if kind == "ExpiredIterator" or (error.operation_name == "GetRecords" and kind in _OURS):
         return Failure(IteratorExpired("a position in a stream is older than 15 minutes"))
     is_of_stream = error.operation_name in STREAM_OPERATIONS
-    if kind == "TrimmedDataAccess" or (is_of_stream and code == "ResourceNotFoundException"):
+    is_refused = error.operation_name == "GetShardIterator" and kind in _OURS
+    if kind == "TrimmedDataAccess" or is_refused or (is_of_stream and code == "ResourceNotFoundException"):
         return Failure(StreamTrimmed(f"changes were deleted from the stream of the table {table.name}"))
     if code == "ResourceNotFoundException":
         return Failure(

@@ -344,6 +344,7 @@ class LiveQueries:
                 failures = 0
                 _log.warning("All live operations run again: %s", error)
                 self._run_all()
+                await asyncio.sleep(self._poll)
             except Exception as error:
                 self.counts.failures += 1
                 if isinstance(error, StoreError):
