@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
@@ -44,31 +43,6 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-async def test_the_event_loop_is_not_blocked(shop: SQLiteStore) -> None:
-    await put(shop, *({"PK": "p", "SK": f"{n:05}", "text": "x" * 60} for n in range(10_000)))
-    threads: set[str] = set()
-    longest = 0.0
-
-    async def ticks() -> None:
-        nonlocal longest
-        while True:
-            before = time.process_time()
-            await asyncio.sleep(0)
-            longest = max(longest, time.process_time() - before)
-            threads.update(thread.name for thread in threading.enumerate())
-            await asyncio.sleep(0.001)
-
-    ticking = asyncio.create_task(ticks())
-    began = time.process_time()
-    found = await asyncio.gather(*(shop.send(Query("p")) for _ in range(4)))
-    took = time.process_time() - began
-    ticking.cancel()
-    assert [page.scanned for page in found] == [10_000] * 4
-    # The interpreter's lock passes between threads every 5 ms, so a wait is a small part of the whole.
-    assert longest < took / 2
-    assert len([name for name in threads if name.startswith("sqlite-reader")]) == 4
 
 
 async def test_readers_see_whole_writes_while_one_writes(shop: SQLiteStore) -> None:
