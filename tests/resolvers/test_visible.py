@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 from graphql import build_client_schema, get_introspection_query, validate_schema
 
-from keygraph import ID, Graph, Many, Ranked, Table, edge, node, ranked, read, record, stored, write
+from keygraph import (
+    ID,
+    Graph,
+    Many,
+    Ranked,
+    Reach,
+    Table,
+    edge,
+    many,
+    node,
+    ranked,
+    reach,
+    read,
+    record,
+    stored,
+    write,
+)
 from keygraph_resolvers import NO_LIMITS, OperationRequest, Service, build_schema
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.conftest import MakeStore
@@ -213,3 +231,54 @@ async def test_aggregates_adds_and_rankings_by_what_no_rule_gives(make_store: Ma
         assert {each["name"].upper() for each in types["LikeAddInput"]["inputFields"]} == told
         assert ("best" in {each["name"] for each in types["Cat"]["fields"]}) == ("WARMTH" in told)
         assert "warmth" in {each["name"] for each in types["UpdateLikeInput"]["inputFields"]}
+
+
+async def test_lists_that_no_rule_gives_are_named_nowhere(make_store: MakeStore) -> None:
+    @node("CLUB#{club_id}", access=[read()])
+    class Club:
+        club_id: ID
+        events: Many[Game | Party]
+        rivals: Many[Rival] = many(at="club")
+        friends: Many[Friend] = many(at="club")
+        circle: Reach[Club] = reach("rivals", "friends", depth=2)
+
+    @record("{club}", "GAME#{number}", access=[read()])
+    class Game:
+        club: Club
+        number: int
+        score: int = 0
+
+    @record("{club}", "PARTY#{number}", access=[read(role="boss")])
+    class Party:
+        club: Club
+        number: int
+        guests: int = 0
+
+    @edge("{club}", "RIVAL#{other.club_id}", access=[read(role="boss")])
+    class Rival:
+        club: Club
+        other: Club
+
+    @edge("{club}", "FRIEND#{other.club_id}", access=[read()])
+    class Friend:
+        club: Club
+        other: Club
+
+    clubs = Graph(
+        Table("Clubs", partition_key="PK", sort_key="SK"), Club, Game, Party, Rival, Friend, paths=True
+    )
+    service = service_of(clubs, await make_store(clubs.table))
+    told = [
+        json.dumps(
+            await service.execute(OperationRequest(get_introspection_query(), viewer={"roles": roles}))
+        )
+        for roles in ([], ["boss"])
+    ]
+    # The name of a union that others may see is made of all its types.
+    names = [
+        sorted({*re.findall(r'"name": "(\w*(?:party|rival)\w*)"', each, re.IGNORECASE)}) for each in told
+    ]
+    assert names[0] == ["GameOrParty"]
+    assert {"CLUB_RIVALS", "ClubRivalsEdge", "Party", "PartyAggregate", "PartyWhere", "party", "rivals"} <= {
+        *names[1]
+    }

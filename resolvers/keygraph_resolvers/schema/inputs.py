@@ -96,7 +96,8 @@ def where_input(types: SchemaTypes, path: AccessPath) -> type:
     def of_each() -> Iterator[StrawberryField]:
         for each in path.members:
             described = f"Conditions on {a(each.record.name)}."
-            yield input_field(field_name(each.record), nullable(where_input(types, each)), described)
+            of = nullable(where_input(types, each))
+            yield input_field(field_name(each.record), of, described, kind=ComparedField(each.record, ()))
 
     def of_fields() -> Iterator[StrawberryField]:
         taken = set[str]()

@@ -14,12 +14,13 @@ import graphql
 from keygraph.access.language import Action
 from keygraph.declare.declaration import WriteName
 from keygraph.graph import Graph
-from keygraph.model.paths import AccessPath
+from keygraph.model.paths import AccessPath, WalkedPath
 from keygraph.model.permissions import Permissions, names_by_order
 from keygraph.model.records import RecordType
 from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
+from keygraph_resolvers.schema.walk_types import lists_by_name
 
 _KEPT = 16
 """The number of cached schemas."""
@@ -34,8 +35,8 @@ _NEEDED: Mapping[WriteName, tuple[Action, ...]] = {
 """The actions of each mutation; one that is allowed is enough to show it."""
 
 Hidden = frozenset[tuple[str, str]]
-"""Hidden fields and values of enums, each as the name of its type and its own; with an empty name, the type itself is
-hidden."""
+"""Hidden fields, values of enums and members of unions, each as the name of its type and its own; with an empty name, the
+type itself is hidden."""
 
 
 class VisibleSchemas:
@@ -60,6 +61,9 @@ class VisibleSchemas:
 
 def _hidden(core: graphql.GraphQLSchema, graph: Graph, access: Permissions) -> Iterator[tuple[str, str]]:
     """Yields what is hidden from one viewer."""
+    for name, each in lists_by_name(graph).items():
+        if _is_hidden_list(each.path, access):
+            yield "ListName", name
     for type_ in core.type_map.values():
         record = graph.types.get(type_.name)
         if record is not None and _is_never(access, record):
@@ -77,8 +81,16 @@ def _hidden_fields(
     # An edge has the fields of its item.
     edges = [kind.path.record for kind in of_fields.values() if isinstance(kind, kinds.FarNode)]
     for name, kind in of_fields.items():
-        if isinstance(kind, kinds.Aggregate):
-            yield from _hidden_values(graphql.get_named_type(type_.fields[name].type), kind, access)
+        named = graphql.get_named_type(type_.fields[name].type)
+        match kind:
+            case kinds.Aggregate():
+                yield from _hidden_values(named, kind, access)
+            case kinds.Via(paths) if graphql.is_union_type(named):
+                edges_of = zip(named.types, paths, strict=True)
+                yield from ((named.name, of.name) for of, path in edges_of if _is_hidden_list(path, access))
+            case kinds.ListOf(path) if path.members:
+                enum = graphql.get_named_type(type_.fields[name].args["types"].type)
+                yield from ((enum.name, each.name) for each in path.records if _is_never(access, each))
         if kind is not None and _is_hidden(kind, record or next(iter(edges), None), access):
             yield type_.name, name
             if isinstance(type_, graphql.GraphQLInputObjectType) and graphql.is_required_input_field(
@@ -96,6 +108,12 @@ def _hidden_values(
         enum = graphql.get_named_type(argument.type)
         if graphql.is_enum_type(enum):
             yield from ((enum.name, name) for name in enum.values if name in never)
+
+
+def _is_hidden_list(path: WalkedPath, access: Permissions) -> bool:
+    """Whether a viewer may never see a list, or a list of ids, or the nodes that have it."""
+    kind = kinds.ListOf(path) if isinstance(path, AccessPath) else kinds.NodesAt(path.end)
+    return _is_hidden(kind, path.owner, access)
 
 
 def _is_hidden(kind: kinds.FieldKind, record: RecordType | None, access: Permissions) -> bool:
@@ -127,12 +145,14 @@ def _is_hidden(kind: kinds.FieldKind, record: RecordType | None, access: Permiss
             )
         case kinds.FarNode(path):
             return is_never(path.nodes)
-        case kinds.NodeByKey(record) | kinds.WrittenRecord(record) | kinds.ChangesOf(record):
-            return is_never([record])
+        case kinds.NodeByKey(of) | kinds.WrittenRecord(of) | kinds.ChangesOf(of) | kinds.Aggregate(of):
+            return is_never([of])
         case kinds.OwnNode(records):
             return is_never(records)
+        case kinds.Via(paths):
+            return all(_is_hidden_list(path, access) for path in paths)
         case kinds.ComparedField(record, names):
-            return any(_is_never(access, record, "read", name) for name in names)
+            return any(_is_never(access, record, "read", name) for name in (None, *names))
         case kinds.WrittenField(record, action, name, is_read):
             is_written = not all(_is_never(access, record, each, name) for each in _NEEDED[action])
             return not is_written or (is_read and _is_never(access, record, "read", name))
@@ -162,7 +182,7 @@ def without(core: graphql.GraphQLSchema, hidden: Hidden) -> graphql.GraphQLSchem
     described: dict[str, Any] = cast(Any, graphql.introspection_from_schema(core))["__schema"]
     types = {each["name"]: each for each in described["types"] if (each["name"], "") not in hidden}
     for name, type_ in types.items():
-        for members in ("fields", "inputFields", "enumValues"):
+        for members in ("fields", "inputFields", "enumValues", "possibleTypes"):
             if type_[members] is not None:
                 type_[members] = [each for each in type_[members] if (name, each["name"]) not in hidden]
     roots = [
@@ -215,8 +235,7 @@ def _reached(types: Mapping[str, Any], names: Iterable[str]) -> set[str]:
         if name in types and name not in found:
             found.add(name)
             type_ = types[name]
-            waiting += _named(type_["fields"] or ())
-            waiting += [_name(each["type"]) for each in type_["inputFields"] or ()]
+            waiting += _named([*(type_["fields"] or ()), *(type_["inputFields"] or ())])
             waiting += [
                 each["name"] for kind in ("interfaces", "possibleTypes") for each in type_[kind] or ()
             ]
