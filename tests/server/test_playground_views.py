@@ -616,6 +616,14 @@ class TestPage:
             # The views scroll, not the page.
             assert page.evaluate("document.documentElement.scrollHeight <= window.innerHeight"), name
 
+    def test_an_editor_is_entered_and_left_by_keys(self, page: Page) -> None:
+        for part in ("query-editor", "editor-tool"):
+            page.evaluate(f"document.querySelector('.graphiql-{part} .graphiql-editor').focus()")
+            page.press("Enter")
+            page.wait_for("document.activeElement.matches('textarea')")
+            page.press("Escape")
+            page.wait_for(f"document.activeElement.matches('.graphiql-{part} .graphiql-editor')")
+
     @pytest.mark.parametrize("width", [390, 768])
     def test_it_fits_a_narrow_window(self, page: Page, width: int) -> None:
         page.resize(width, 844)

@@ -14,8 +14,8 @@ const ready = new Promise((resolve) => {
 /** Stands inside GraphiQL, and keeps its state. */
 export const useEditor = () => {
   graphiql = GraphiQLReact.useGraphiQL((each) => each);
-  useLabels();
   React.useEffect(() => {
+    nameFields();
     if (graphiql.queryEditor && graphiql.variableEditor) {
       isReady();
     }
@@ -23,6 +23,7 @@ export const useEditor = () => {
   React.useEffect(() => {
     // Monaco's theme is the system's of the moment, unless one was chosen.
     prefersDark.addEventListener('change', () => graphiql.actions.setTheme(graphiql.theme));
+    document.addEventListener('keydown', leave);
   }, []);
   const { schema } = graphiql;
   React.useEffect(() => {
@@ -32,16 +33,18 @@ export const useEditor = () => {
   }, [schema]);
 };
 
+/** Leaves an editor by Escape, as Enter enters it: Tab indents there. An Escape that Monaco has a use for does not come here. */
+const leave = ({ key, target }) => key === 'Escape' && target.closest('.graphiql-editor')?.focus();
+
 const LABELS = { queryEditor: 'Operation', variableEditor: 'Variables', headerEditor: 'Headers', responseEditor: 'Answer' };
 
 /** Names GraphiQL's fields for screen readers. */
-const useLabels = () =>
-  React.useEffect(() => {
-    for (const [name, ariaLabel] of Object.entries(LABELS)) {
-      graphiql[name]?.updateOptions({ ariaLabel });
-    }
-    nameTabs();
-  });
+const nameFields = () => {
+  for (const [name, ariaLabel] of Object.entries(LABELS)) {
+    graphiql[name]?.updateOptions({ ariaLabel });
+  }
+  nameTabs();
+};
 
 /** Makes GraphiQL's bar of tabs a group of buttons: a tab of ARIA holds no other button, but these hold the one that closes them. */
 const nameTabs = () => {
