@@ -646,6 +646,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_position_that_its_server_refuses_is_replaced": Removal(
         "keygraph/engines/dynamodb/errors.py", '"GetShardIterator" and kind in _OURS', '"" and kind in _OURS'
     ),
+    "test_what_no_valkey_server_answers_is_an_outage": Removal(
+        _FAN_OUT, "except Exception as error:\n        raise", "except OSError as error:\n        raise"
+    ),
     "test_shards_that_were_not_described_are_looked_for_again": Removal(
         "keygraph/changes/stream.py", "if not ready:", "if False:"
     ),

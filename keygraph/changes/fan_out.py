@@ -102,12 +102,11 @@ def fan_out_client(address: str) -> Redis:
 
 @contextmanager
 def _as_unavailable() -> Iterator[None]:
-    """Raises Unavailable for an error of the client. Its text may hold the request, so only its kind is named."""
-    from redis import RedisError
-
+    """Raises Unavailable for any error: the client checks no answer that it reads, and something else may answer. The text
+    of an error may hold the request, so only its kind is named."""
     try:
         yield
-    except (RedisError, OSError) as error:
+    except Exception as error:
         raise Unavailable(f"the Valkey or Redis server of the fan-out: {type(error).__name__}") from None
 
 
@@ -135,7 +134,8 @@ class ChangePublisher:
             async with self._client.pipeline(transaction=False) as pipeline:
                 for text in _entries(records):
                     pipeline.xadd(self._key, _entry(shard, text), maxlen=_KEPT_ENTRIES, approximate=True)
-                await pipeline.execute()
+                if not all(isinstance(name, bytes) for name in await pipeline.execute()):
+                    raise TypeError("not written")
 
 
 def _entry(shard: str, changes: bytes) -> Any:
@@ -156,6 +156,13 @@ def _entries(records: Iterable[StreamRecord]) -> Iterator[bytes]:
         size += len(text)
     if texts:
         yield b"[%b]" % b",".join(texts)
+
+
+def _checked(entries: Any) -> Any:
+    """Returns entries as the server gives them. Raises an error for anything else."""
+    if not all(isinstance(name, bytes) and isinstance(fields, dict) for name, fields in entries):
+        raise TypeError("no entries")
+    return entries
 
 
 class PublishedChanges:
@@ -183,7 +190,7 @@ class PublishedChanges:
         self._entries.clear()
 
     async def _latest(self) -> tuple[bytes, Any]:
-        entries = await self._client.xrevrange(self._key, count=1)
+        entries = _checked(await self._client.xrevrange(self._key, count=1))
         return entries[0] if entries else (_START, {})
 
     async def read(self) -> list[tuple[str, StreamRecord]]:
@@ -222,7 +229,7 @@ class PublishedChanges:
                 if not was_doubtful
                 else []
             )
-            entries = streams[0][1] if streams else []
+            entries = _checked(streams[0][1]) if streams else []
             # The oldest are deleted first: where this one is still there, so is what followed it.
             there = await self._client.xrange(self._key, position, position)
             is_there = any(fields.get(b"name") == last.get(b"name") for _, fields in there)

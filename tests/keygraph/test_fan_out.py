@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import ipaddress
 import logging
@@ -190,6 +191,41 @@ async def test_after_an_outage_a_reader_says_that_something_may_be_missing(tmp_p
                 await reader.read()
             await publisher.publish("s", [change(2)])
             assert await reader.read() == [("s", change(2))]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"*1\r\n" * 5_000 + b":1\r\n",
+        b":" + b"9" * 5_000 + b"\r\n",
+        b"*1\r\n*2\r\n$1\r\na\r\n*1\r\n:1\r\n",
+        b"*1\r\n*2\r\n$1\r\na\r\n*1\r\n*2\r\n:1\r\n*-1\r\n",
+        b"*1\r\n*2\r\n$1\r\na\r\n*-1\r\n",
+    ],
+)
+async def test_what_no_valkey_server_answers_is_an_outage(
+    answer: bytes, client: Any, publisher: ChangePublisher, reader: PublishedChanges
+) -> None:
+    async def spoil(requests: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await requests.read(65536):
+            writer.write(answer)
+        writer.close()
+
+    await publisher.begin()
+    await reader.start_at_latest()
+    async with await asyncio.start_server(spoil, "127.0.0.1", 0) as server:
+        address = f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with fan_out_client(address) as odd:
+            reader._client = odd
+            with pytest.raises(Unavailable):
+                await ChangePublisher(odd, TABLE).publish("s", [change(1)])
+            with pytest.raises(Unavailable):
+                await reader.read()
+    reader._client = client
+    with pytest.raises(StreamTrimmed):
+        await reader.read()
+    await publisher.publish("s", [change(2)])
+    assert await reader.read() == [("s", change(2))]
 
 
 async def test_it_goes_over_tls_with_a_password(tmp_path: Path) -> None:
