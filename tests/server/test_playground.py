@@ -188,6 +188,10 @@ class TestInChromium:
             page.click(".graphiql-execute-button")
             page.wait_for(f"{RESPONSE}.getValue().includes('Alice of USER001')")
 
+            page.evaluate(f"{EDITOR}.setValue({' '.join(QUERY.split())!r})")
+            page.click("[aria-label^='Prettify query']")
+            page.wait_for(f"{TEXT}.trim() === {QUERY.strip()!r}")
+
             page.click("[aria-label='Show Documentation Explorer']")
             page.wait_for("document.querySelector('.graphiql-doc-explorer').innerText.includes('Query')")
 
