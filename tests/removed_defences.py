@@ -125,6 +125,11 @@ REMOVALS: dict[str, Removal] = {
         "if elapsed > most and (worked := min(elapsed, thread_time() - thread_began)) > most:",
         "if False:",
     ),
+    "test_a_page_of_many_items_is_measured_in_turns": Removal(
+        "resolvers/keygraph_resolvers/read/meter.py",
+        "measured = await in_turns(_sizes, items)",
+        "measured = _sizes(items)",
+    ),
     "test_a_walk_over_many_lists_keeps_nobody_waiting": Removal(
         f"{_RESOLVERS}/engine/engine.py",
         "if number % _UNTIMED == _UNTIMED - 1 and perf_counter() > ends:",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Many, Table, node, record
+from keygraph import ID, Graph, Many, Table, node, record, turns
 from keygraph.dynamo.items import Item, nested_values
 from keygraph.dynamo.store import Batch, BatchGet, Cost, CreateTable, Page, Query
 from keygraph.engines.open import open_store
@@ -213,8 +213,22 @@ SMALL_VALUES: dict[str, Callable[[], Any]] = {
 async def test_values_in_items_of_a_few_kb_are_counted(made: Callable[[], Any]) -> None:
     with Memory(1_000_000_000).holding() as holding, measured() as found:
         items: list[Item | None] = [{"PK": "BOX#1", "data": made()} for _ in range(20)]
-        held = holding.take(items, nested_values(items), read_units=10.0, looked_at=20)
+        held = await holding.take(items, nested_values(items), read_units=10.0, looked_at=20)
         assert found() / 2 < held < 3 * found()
+
+
+async def test_a_page_of_many_items_is_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until its last item is measured, it counts with what was read."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+    items: list[Item | None] = [{"PK": "BOX#1", "data": f"{number:04}"} for number in range(1_000)]
+    memory = Memory(1_000_000_000)
+    with memory.holding() as holding:
+        measuring = asyncio.ensure_future(holding.take(items, 0, read_units=100.0, looked_at=1_000))
+        await asyncio.sleep(0)
+        assert not measuring.done()
+        assert memory.held > 256 * 1024
+        assert await measuring == memory.held == 1_000 * len("PKBOX#1data0000")
+    assert memory.held == 0
 
 
 async def test_an_operation_that_none_can_serve_is_told_so() -> None:

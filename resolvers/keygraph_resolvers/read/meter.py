@@ -46,7 +46,7 @@ from keygraph.dynamo.store import (
 )
 from keygraph.errors import ConditionFailed, KeygraphError, StoreError, TransactionCanceled, again
 from keygraph.incidents import Incident
-from keygraph.turns import BUDGET, TooMuchWork, WorkBudget
+from keygraph.turns import BUDGET, TooMuchWork, WorkBudget, in_turns
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ class MeteredStore(PassingStore):
                     Sent(request, places, keys, round_trip, began - start, ended - start, cost, items)
                 )
                 if holding is not None and kind in _WITH_ITEMS:
-                    held = holding.take(answer.items, answer.nested, cost.read_units, items)
+                    held = await holding.take(answer.items, answer.nested, cost.read_units, items)
                     if read is not None:
                         read.held += held
             if budget is not None and is_round_over(budget, ended) and not budget.was_let_through():
@@ -420,6 +420,10 @@ def held_bytes(items: Sequence[Item | None]) -> tuple[int, bool]:
     return size + _NESTED_BYTES * nested, is_many
 
 
+def _sizes(items: Sequence[Item | None]) -> list[int]:
+    return [item_size(each) for each in items if each is not None]
+
+
 class Holding:
     """The memory that one operation holds, until it leaves this context manager."""
 
@@ -480,12 +484,16 @@ class Holding:
         if turn is not None:
             self._memory.large_answers.leave(turn)
 
-    def take(self, items: Sequence[Item | None], nested: int, read_units: float, looked_at: int) -> int:
+    async def take(self, items: Sequence[Item | None], nested: int, read_units: float, looked_at: int) -> int:
         """Holds items, for which so much was read; returns how many bytes. `nested` are the values in their lists, maps
-        and sets. Raises the refusal if the operation has to be given up."""
+        and sets. Many items are measured in turns with other work. Raises the refusal if the operation has to be given
+        up."""
         size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
         if size > _MEASURED_BYTES and nested < _MANY_NESTED:
-            size = sum(map(item_size, filter(None, items)))
+            self.give_back(-size)  # until it is measured, the page counts with what was read
+            measured = await in_turns(_sizes, items)
+            self.give_back(size)
+            size = sum(measured)
         size += _NESTED_BYTES * nested
         self.hold(size)
         return size
