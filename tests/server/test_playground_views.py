@@ -624,6 +624,14 @@ class TestPage:
             page.press("Escape")
             page.wait_for(f"document.activeElement.matches('.graphiql-{part} .graphiql-editor')")
 
+    def test_a_dialog_has_the_font_of_the_page(self, page: Page) -> None:
+        page.click("[aria-label='Open settings dialog']")
+        page.wait_for("document.querySelector('.graphiql-dialog')")
+        fonts = page.evaluate(
+            "['.graphiql-container', '.graphiql-dialog'].map((each) => getComputedStyle(document.querySelector(each)).fontFamily)"
+        )
+        assert fonts == ["system-ui, sans-serif"] * 2
+
     @pytest.mark.parametrize("width", [390, 768])
     def test_it_fits_a_narrow_window(self, page: Page, width: int) -> None:
         page.resize(width, 844)
