@@ -13,7 +13,7 @@ from tests.server.serving import served_example
 
 pytestmark = [needs_assets, needs_chromium]
 
-VIOLATIONS = """axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations.map(
+VIOLATIONS = """axe.run(%s, { resultTypes: ['violations'] }).then((found) => found.violations.map(
   (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`))"""
 EDIT = "[...document.querySelectorAll('.picked button')].find((each) => each.innerText === 'Edit')"
 RUN = "document.querySelector('.graphiql-execute-button')"
@@ -25,10 +25,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def violations(page: Page) -> list[str]:
-    """What axe finds on a page, when what was clicked is drawn."""
+def violations(page: Page, part: str = "document") -> list[str]:
+    """What axe finds on a page, or in a part of it, when what was clicked is drawn."""
     time.sleep(0.5)
-    found: list[str] = page.evaluate(VIOLATIONS)
+    found: list[str] = page.evaluate(VIOLATIONS % part)
     return found
 
 
@@ -51,6 +51,11 @@ def test_no_view_has_a_violation(packages: Path, shop: str, scheme: str, width: 
         for plugin in ("GraphiQL Explorer", "Documentation Explorer", "Examples"):
             page.evaluate(f"document.querySelector('[aria-label=\"Show {plugin}\"]')?.click()")
             assert violations(page) == [], plugin
+        page.click("[aria-label='Open settings dialog']")
+        page.wait_for("document.querySelector('.graphiql-dialog')")
+        assert violations(page, "'.graphiql-dialog'") == [], "settings"
+        page.press("Escape")
+        page.wait_for("!document.querySelector('.graphiql-dialog')")
         for view in ("graph", "schema"):
             page.click(f"#tab-{view}")
             assert violations(page) == [], f"{view}, nothing picked"
