@@ -127,7 +127,7 @@ def files(package: str) -> list[Path]:
         file
         for file in found
         if (file.suffix == ".py" or file.suffix in OTHERS)
-        and "assets" not in file.relative_to(ROOT).parts
+        and not {"assets", "node_modules"} & {*file.relative_to(ROOT).parts}
         and file.name != "package-lock.json"
     ]
 

@@ -104,8 +104,8 @@ def test_what_does_not_match_is_named(more: dict[str, Any], expected: tuple[Any,
 def test_of_two_names_that_are_as_like_none_is_chosen() -> None:
     assert found(post(title=None, titleText="a", titleHtml="b")) == [
         ("title", "title", 0, None),
-        (None, "titleText", 1, None),
         (None, "titleHtml", 1, None),
+        (None, "titleText", 1, None),
     ]
 
 

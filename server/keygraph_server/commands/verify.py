@@ -43,8 +43,8 @@ from keygraph_server.options import (
     StoreOption,
     TypesOption,
 )
-from keygraph_server.processes import when_parent_ends
 from keygraph_server.processes.collection import keeping_all
+from keygraph_server.processes.parent import when_parent_ends
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store, open_table
 from keygraph_server.terminal.changes import PrintedChanges, key_as_json

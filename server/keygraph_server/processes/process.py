@@ -12,8 +12,8 @@ import sys
 from contextlib import suppress
 
 from keygraph_resolvers import Service
-from keygraph_server.processes import when_parent_ends
 from keygraph_server.processes.collection import tune_collection
+from keygraph_server.processes.parent import when_parent_ends
 from keygraph_server.uvicorn_internals import AutoHTTPProtocol
 
 _log = logging.getLogger(__name__)
