@@ -39,7 +39,7 @@ keys.FETCH_SECONDS = 0.2
 
 async def serve():
     try:
-        await keys.PublishedKeys("http://issuer.test/keys").key("a")
+        await keys.PublishedKeys("http://issuer.test/keys").key("a", "RS256")
     except keys.KeysUnavailableError:
         pass
 
