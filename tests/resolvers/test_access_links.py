@@ -334,13 +334,12 @@ async def test_each_value_of_a_claim_is_a_lookup_of_the_bound(club: Shop) -> Non
 
 
 async def test_what_a_list_looks_up_for_claims_is_limited_while_it_runs(club: Shop, engine: str) -> None:
-    """Fifty values for each of forty items: the bound counts one for each, so that few values are not refused."""
+    """Fifty values for each of forty items, of which the bound counts one. DynamoDB Local takes 0 for missing keys."""
     await club.world.put(*(note(f"n{number}", f"g{number}") for number in range(40)))
     document, claims = "{ notes(first: 3) { nodes { noteId } } }", {"sub": [*map(str, range(50))]}
     for limits, bytes_, code in (
         ({}, 10_000_000, None),
-        # DynamoDB Local takes nothing for keys without an item, as most of these are.
-        *([({"cost_limit": 700}, 10_000_000, "COST_LIMIT")] if engine != "local" else []),
+        *([({"cost_limit": 700}, 10_000_000, "COST_LIMIT")] * (engine != "local")),
         ({}, 500_000, "ANSWER_LIMIT"),
     ):
         service = club.world.served(read_budget=40, **limits).service
