@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,9 @@ def started(
                 time.sleep(0.05)
             yield process
         finally:
+            if process.poll() is not None:
+                log.seek(0)
+                print(command[0], "has ended:", log.read().decode(errors="replace")[-2000:], file=sys.stderr)
             process.terminate()
             try:
                 process.wait(_STOP_SECONDS)
