@@ -107,7 +107,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_browser_says_where_a_post_comes_from": Removal(
         f"{_HTTP}/graphql_http.py",
-        "if is_of_page and is_foreign(headers, options.origins):",
+        "if is_of_page and is_foreign(scope, options.origins):",
         "if False:",
     ),
     "test_a_small_rsa_key_verifies_nothing": Removal(
@@ -396,7 +396,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     # --- Browsers
     "test_what_a_foreign_page_can_send_is_refused": Removal(
-        f"{_HTTP}/graphql_http.py", "if is_forgeable(headers, options.origins):", "if False:"
+        f"{_HTTP}/graphql_http.py", "if is_forgeable(scope, options.origins):", "if False:"
     ),
     "test_no_other_may": Removal(
         f"{_HTTP}/origins.py",
@@ -797,7 +797,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     # --- Subscriptions
     "test_pages_of_other_origins_and_other_hosts_get_no_websocket": Removal(
-        f"{_HTTP}/sockets.py", "if is_foreign(headers.fields, options.origins):", "if False:"
+        f"{_HTTP}/sockets.py", "if is_foreign(scope, options.origins):", "if False:"
     ),
     "test_a_refused_websocket_is_answered_like_any_request": Removal(
         f"{_HTTP}/middleware.py", 'message["headers"] += [*self._added, (_ID_FIELD, request_id.encode())]', "pass"

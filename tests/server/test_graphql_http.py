@@ -398,6 +398,9 @@ class TestGet:
             {"sec-fetch-site": "cross-site", "content-type": "text/plain; application/json"},
             {"sec-fetch-site": "cross-site", "authorization": "Basic YW5uOnNlY3JldA=="},
             {"sec-fetch-site": "cross-site", "authorization": "Negotiate YW5u"},
+            {"referer": "https://evil.example/page"},
+            {"referer": "http://keygraph.evil.example/", "accept": "application/json"},
+            {"referer": "https://evil.example", "sec-fetch-site": "same-origin"},
         ],
     )
     async def test_what_a_foreign_page_can_send_is_refused(
@@ -444,6 +447,11 @@ class TestGet:
                     response = await client.post("/graphql", json={"query": "{ name }"}, headers=headers)
                     expected = 403 if origin in refused.split() else 200
                     assert (site, origin, response.status_code) == (site, origin, expected)
+            # A server that knows that it is reached by HTTPS, from a proxy that it trusts.
+            for origin, expected in (("http://keygraph", 403), ("https://keygraph", 200)):
+                url = "https://keygraph/graphql"
+                response = await client.post(url, json={"query": "{ name }"}, headers={"origin": origin})
+                assert (origin, response.status_code) == (origin, expected)
 
     @pytest.mark.parametrize(
         "headers",
@@ -458,6 +466,9 @@ class TestGet:
             {"origin": "https://evil.example", "content-type": "Application/JSON; charset=utf-8"},
             {"origin": "https://evil.example", "authorization": "bearer ey"},
             {"origin": "https://shop.example.com", "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
+            {"referer": "http://keygraph/page?id=1", "accept": "*/*"},
+            {"referer": "https://shop.example.com/", "accept": "application/json"},
+            {"referer": "https://evil.example/", "apollo-require-preflight": "true"},
         ],
     )
     async def test_all_else_is_answered(self, service: FakeService, headers: dict[str, str]) -> None:

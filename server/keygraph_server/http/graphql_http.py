@@ -332,14 +332,14 @@ class GraphQLEndpoint:
                 found = options.viewer_of(HTTPConnection(scope))
                 viewer = await self._in_time(found, began) if isawaitable(found) else found
             if observation.is_get:
-                if is_forgeable(headers, options.origins):
+                if is_forgeable(scope, options.origins):
                     raise RequestRefusedError(_FORGEABLE, 403)
                 requested = parse_url(scope["query_string"])
             else:
                 if observation.headers.body_problem is not None:
                     raise RequestRefusedError(observation.headers.body_problem, 415)
                 is_of_page = b"origin" in headers or b"sec-fetch-site" in headers
-                if is_of_page and is_foreign(headers, options.origins):
+                if is_of_page and is_foreign(scope, options.origins):
                     raise RequestRefusedError(FOREIGN, 403)
                 body = await read_body(receive)
                 # Many large bodies that come at once wait for their turn as they came: read, they are ten times as large.

@@ -146,7 +146,7 @@ class AroundEndpoints:
 
         try:
             # The endpoint of GraphQL refuses them itself, and observes that.
-            if scope["method"] == "POST" and not is_graphql and is_foreign(fields, self._origins):
+            if scope["method"] == "POST" and not is_graphql and is_foreign(scope, self._origins):
                 raise RequestRefusedError(FOREIGN, 403)
             await app(scope, self._limited(fields, receive), sending)
             return

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from keygraph_server.http.requests import OFFERED, HeaderFields
+from starlette.types import Scope
+
+from keygraph_server.http.requests import OFFERED, HeaderFields, request_headers
 
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\*\.)?([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+|:\*)?")
 _DEFAULT_PORT = re.compile(":(80|443)$")
@@ -52,17 +54,22 @@ def _pattern(name: str) -> str:
     return f"{scheme}://{_SUBDOMAINS if subdomains else ''}{re.escape(host)}{ports}"
 
 
-def is_forgeable(headers: HeaderFields, origins: Origins) -> bool:
+def is_forgeable(scope: Scope, origins: Origins) -> bool:
     """Whether a forbidden page could have made a browser send this GET, with its user's cookies.
 
     A POST is safe: its Content-Type makes browsers ask first. For a GET they do only if it has an unusual header. For
-    other GETs, browsers say where they come from (https://w3c.github.io/webappsec-fetch-metadata). Those that do not,
-    and programs, must not accept the media types of pages, images and forms.
+    other GETs, browsers say where they come from (https://w3c.github.io/webappsec-fetch-metadata), and old ones in
+    `Referer` alone. Those that do not, and programs, must not accept the media types of pages, images and forms.
     """
+    headers = request_headers(scope).fields
     if any(name in headers for name in _PREFLIGHTED) or _is_preflighted_by_value(headers):
         return False
-    if b"origin" in headers and is_foreign(headers, origins):
+    if b"origin" in headers and is_foreign(scope, origins):
         return True
+    if b"origin" not in headers and b"referer" in headers:
+        page = b"/".join(headers[b"referer"].split(b"/", 3)[:3]).decode("latin-1").lower()
+        if not origins.allow(page) and not _is_own(page, scope):
+            return True
     if headers.get(b"sec-fetch-site") in _NO_OTHER_SITE:
         return False
     mode = headers.get(b"sec-fetch-mode")
@@ -75,22 +82,25 @@ def is_forgeable(headers: HeaderFields, origins: Origins) -> bool:
     return accept != b"*/*" and not any(offered.encode() in accept for offered in OFFERED)
 
 
-def is_foreign(headers: HeaderFields, origins: Origins) -> bool:
+def is_foreign(scope: Scope, origins: Origins) -> bool:
     """Whether a browser says that this request is of a forbidden page. It has asked first, unless it is old or broken.
 
     Either header is enough: old browsers send no `Sec-Fetch-Site`, and others send it only to hosts that use HTTPS.
     A proxy that replaces `Host` makes this server's own pages foreign.
     """
+    headers = request_headers(scope).fields
     is_of_other_site = headers.get(b"sec-fetch-site") not in (None, *_NO_OTHER_SITE)
     if b"origin" not in headers:
         return is_of_other_site
     origin = headers[b"origin"].decode("latin-1").lower()
-    # A proxy may have ended TLS, so the schemes can differ.
-    host = headers.get(b"host", b"").decode("latin-1").lower()
-    is_own = _DEFAULT_PORT.sub("", origin) in {
-        _DEFAULT_PORT.sub("", f"{each}://{host}") for each in ("http", "https")
-    }
-    return not origins.allow(origin) and (is_of_other_site or not is_own)
+    return not origins.allow(origin) and (is_of_other_site or not _is_own(origin, scope))
+
+
+def _is_own(origin: str, scope: Scope) -> bool:
+    """Whether an origin is this server's. If it does not know that it is reached by HTTPS, a proxy may have ended TLS."""
+    host = request_headers(scope).fields.get(b"host", b"").decode("latin-1").lower()
+    schemes = ("https",) if scope.get("scheme") in ("https", "wss") else ("http", "https")
+    return _DEFAULT_PORT.sub("", origin) in {_DEFAULT_PORT.sub("", f"{each}://{host}") for each in schemes}
 
 
 def _is_preflighted_by_value(headers: HeaderFields) -> bool:

@@ -74,7 +74,7 @@ async def serve_socket(
     """Serves a WebSocket until one of both sides closes it. Messages may have `most_bytes`."""
     await receive()
     headers = request_headers(scope)
-    if is_foreign(headers.fields, options.origins):
+    if is_foreign(scope, options.origins):
         await _refuse(scope, send, RequestRefusedError(FOREIGN, 403))
         return
     offered = scope.get("subprotocols") or []
@@ -243,9 +243,9 @@ class _Socket:
         if payload is not None and not isinstance(payload, Mapping):
             raise _Closed(_INVALID, "the payload must be an object")
         scope, options = self._scope, self._options
-        if options.tokens_in_messages:
-            scope = _with_authorization(scope, payload or {})
         try:
+            if options.tokens_in_messages:
+                scope = _with_authorization(scope, payload or {})
             async with asyncio.timeout(options.limits.operation_timeout):
                 if options.viewer_of is not None:
                     found = options.viewer_of(HTTPConnection(scope))
@@ -378,9 +378,13 @@ class _Socket:
 
 def _with_authorization(scope: Scope, payload: Mapping[str, Any]) -> Scope:
     """Returns the scope of a connection with the `Authorization` of its first message. No other header comes from there:
-    a gateway may have set them."""
-    given = [value for name, value in payload.items() if name.lower() == "authorization"]
-    if not given or not isinstance(given[0], str):
+    a gateway may have set them. Raises UnauthenticatedError for one that is no text, or for several."""
+    given = [
+        value for name, value in payload.items() if name.lower() == "authorization" and value is not None
+    ]
+    if not given:
         return scope
+    if len(given) > 1 or not isinstance(given[0], str):
+        raise UnauthenticatedError("Authorization must be one text")
     others = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
     return {**scope, "headers": [*others, (b"authorization", given[0].encode())]}
