@@ -11,8 +11,9 @@ that a `totalCount` is null because it would cost too much.
 from __future__ import annotations
 
 import logging
+import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
@@ -28,19 +29,35 @@ _KEPT_BEGINNING, _KEPT_END = 400, 160
 """How many characters of a long message are shown. Its own words are before and after the text that it quotes."""
 
 
-def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, Any]:
-    """Returns the error as a client sees it. `code` is the code of an error that graphql-core itself raised."""
-    public = _error_for_clients(error, code)
+UNSENT = "…"
+"""In place of a name that a client may not learn from an error."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_LOOKED_THROUGH = 32_000
+"""The characters in which names are looked for: in about a millisecond."""
+
+
+def words_of(*sent: object) -> frozenset[str]:
+    """Returns the words of what a client has sent: those that an error may name in any case."""
+    return frozenset(_WORD.findall(" ".join([str(each)[:_LOOKED_THROUGH] for each in sent])))
+
+
+def public_error(
+    error: GraphQLError, *, code: str | None = None, sent: Container[str] | None = None
+) -> dict[str, Any]:
+    """Returns the error as a client sees it. `code` is the code of an error that graphql-core itself raised. With the words
+    that the client has sent in `sent`, no other fields are named."""
+    public = _error_for_clients(error, code, sent)
     bare(error)
     return public
 
 
-def _error_for_clients(error: GraphQLError, code: str | None) -> dict[str, Any]:
+def _error_for_clients(error: GraphQLError, code: str | None, sent: Container[str] | None) -> dict[str, Any]:
     cause = error.original_error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
     is_own = isinstance(cause, BadUserInput) and error.message == str(cause)
-    public = {"message": _shortened(message_of(cause) if is_own and cause is not None else error.message)}
+    message = message_of(cause, sent) if is_own and cause is not None else error.message
+    public = {"message": shortened(message)}
     if isinstance(error, GraphQLSyntaxError):
         code = OperationCode.GRAPHQL_PARSE_FAILED
     elif isinstance(cause, KeygraphError) and not isinstance(cause, UnexpectedError):
@@ -53,10 +70,14 @@ def _error_for_clients(error: GraphQLError, code: str | None) -> dict[str, Any]:
         # A resolver returned a value that its field cannot have: that is no client's fault.
         return {**internal_error(cause or error), **_where(error)}
     extensions = {"code": BadUserInput.code, **(error.extensions or {}), **({"code": code} if code else {})}
+    if sent is not None and isinstance(cause, RefusedPart) and "path" in extensions:
+        extensions["path"] = [
+            UNSENT if isinstance(each, str) and each not in sent else each for each in extensions["path"]
+        ]
     return {**public, **_where(error), "extensions": extensions}
 
 
-def _shortened(message: str) -> str:
+def shortened(message: str) -> str:
     """Returns the message without the middle of the text that it quotes, which may be as long as a request."""
     if len(message) <= _KEPT_BEGINNING + _KEPT_END:
         return message
@@ -132,9 +153,14 @@ def _detail_for_clients(detail: Any) -> Any:
     return detail
 
 
-def message_of(error: Exception) -> str:
-    """Returns the message of an error, with fields named as in the schema."""
-    return error.rendered(camel) if isinstance(error, BadUserInput) else str(error)
+def message_of(error: Exception, sent: Container[str] | None = None) -> str:
+    """Returns the message of an error, with fields named as in the schema: all, or those that the client has sent."""
+
+    def name_of(field: str) -> str:
+        name = camel(field)
+        return name if sent is None or name in sent else UNSENT
+
+    return error.rendered(name_of) if isinstance(error, BadUserInput) else str(error)
 
 
 def answer_limit_error(limit: int) -> dict[str, Any]:

@@ -97,6 +97,7 @@ class Service:
         self._core = CoreExecution(
             schema, self._documents, self._thread, shows_all=shows_all, suggestions=suggestions
         )
+        self._suggestions = suggestions
         self._cost_limit = limits.cost_limit or None
         self._deadlines: Deadlines | None = None
 
@@ -134,6 +135,7 @@ class Service:
             plan, run = prepared.plan, self._run_of(prepared.values, prepared.plan, request.viewer)
             run.idempotency_key, run.context = request.idempotency_key, request.context
             run.meter.holding = request.holding
+            run.sent = None if self._suggestions else request.sent
             if request.reads is not None:
                 run.meter.store = RecordingStore(run.meter.store, request.reads)
                 run.wants_changes = request.reads.add_changes
@@ -389,7 +391,7 @@ def _written(
         return None
     errors = results.errors
     if completion.reports:
-        own_errors, warnings = errors_and_warnings(completion.reports, run.limits)
+        own_errors, warnings = errors_and_warnings(completion.reports, run.limits, run.sent and run.sent())
         errors = [*errors, *own_errors]
         if warnings:
             response["extensions"] = {"warnings": warnings}

@@ -181,7 +181,7 @@ class _ServingSettings(BaseModel):
     schema_file: bool = Field(default_factory=in_development)
     """Whether `/schema.graphql` serves the schema. In production: `False`."""
     suggestions: bool = Field(default_factory=in_development)
-    """Whether errors suggest names of the schema ("Did you mean …?"), and name what is required. In production: `False`."""
+    """Whether errors suggest names of the schema ("Did you mean …?"), and name what was not sent. In production: `False`."""
     cost_details: bool = Field(default_factory=in_development)
     """Whether a client may request `extensions.cost`, and whether `COST_LIMIT` errors say what is expensive. In
     production: `False`."""

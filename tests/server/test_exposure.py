@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,7 @@ class TestProduction:
         [
             ("{ bok { title } }", {}, "Cannot query field 'bok' on type 'Query'."),
             ("{ books(frst: 1) { totalCount } }", {}, "Unknown argument 'frst' on field 'Query.books'."),
-            ("{ books }", {}, "Field 'books' of type 'BookConnection' must have a selection of subfields."),
+            ("{ books }", {}, "Field 'books' of type '…' must have a selection of subfields."),
             (
                 "query ($where: BookWhere) { books(where: $where) { totalCount } }",
                 {"where": {"isbnn": {}}},
@@ -192,23 +193,31 @@ class TestProduction:
             assert is_suggested or shown in (None, error["message"])
 
     @pytest.mark.parametrize(
-        ("query", "variables", "shown"),
+        ("query", "variables"),
         [
-            ("{ book { title } }", {}, "An argument of 'Query.book' is required, but it was not provided."),
-            ("mutation { createBook(input: {}) { book { title } } }", {}, "Expected value of type 'CreateBookInput' to include all required fields, found: {  }."),
-            ("mutation($of: CreateBookInput!) { createBook(input: $of) { book { title } } }", {"of": {}}, "Variable '$of' has invalid value: Expected value of type 'CreateBookInput' to include all required fields, found: {}."),
+            ("{ book { __typename } }", {}),
+            ("mutation { createBook(input: {}) { __typename } }", {}),
+            ("mutation { updateBook(input: {}) { __typename } }", {}),
+            ("mutation($of: CreateBookInput!) { createBook(input: $of) { __typename } }", {"of": {}}),
+            ("{ books { nodes } aggregate: books { nodes { nope } } }", {}),
+            ("{ books(where: 1, after: {}) { nodes { id { id } ... on Node { id } } } }", {}),
+            ("query($of: Int) { books(where: $of) { edges { nope } pageInfo } }", {}),
+            ("query($of: BookWhere) { books(where: $of) { totalCount } }", {"of": {"title": 1, "of": {}}}),
         ],
-    )  # fmt: skip
+    )
     async def test_required_names_are_not_told(
-        self, folder: Path, query: str, variables: dict[str, Any], shown: str
+        self, folder: Path, query: str, variables: dict[str, Any]
     ) -> None:
-        """A document that lacks them does not get to know what they are called."""
+        """Nor any other name of the schema that was not sent. Those of GraphQL itself are no secret."""
+        sent = query + str(variables)
         for env in ("development", "production"):
-            async with running(create_app(settings_of(folder, env=env))) as client:
+            app = create_app(settings_of(folder, env=env))
+            async with running(app) as client:
                 response = await client.post("/graphql", json={"query": query, "variables": variables})
-            errors = response.json()["errors"]
-            assert ({error["message"] for error in errors} == {shown}) is (env == "production")
-            assert any(name in response.text for name in ("isbn", "title")) is (env == "development")
+            types = re.findall(r"^(?:type|input|enum) (\w+)", app.state.service.schema.as_str(), re.MULTILINE)
+            names = {each for each in (*types, "isbn", "title") if each not in sent} - {"Query", "Mutation"}
+            errors = [(each["message"], each["extensions"].get("path")) for each in response.json()["errors"]]
+            assert bool(names & {*re.findall(r"\w+", str(errors))}) is (env == "development")
 
     async def test_costs_are_not_told(self, folder: Path) -> None:
         settings = settings_of(folder, env="production", cost_limit=0.5)

@@ -3,7 +3,7 @@ answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from graphql import GraphQLError
@@ -11,7 +11,7 @@ from graphql import GraphQLError
 from keygraph.errors import WriteRefused
 from keygraph.limits import Limits
 from keygraph_resolvers.codes import OperationCode
-from keygraph_resolvers.errors import RefusedPart, message_of, public_error
+from keygraph_resolvers.errors import RefusedPart, public_error
 from keygraph_resolvers.schema.field_kinds import Aggregate, WalkedCount
 from keygraph_resolvers.steps.selection import SelectedField
 
@@ -51,9 +51,10 @@ class FieldReport(NamedTuple):
 
 
 def errors_and_warnings(
-    reports: Iterable[FieldReport], limits: Limits
+    reports: Iterable[FieldReport], limits: Limits, sent: Container[str] | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the errors, as a client sees them, and warnings of an answer. The limits say how much a count may read.
+    """Returns the errors, as a client sees them, and warnings of an answer. The limits say how much a count may read. With the
+    words that the client has sent in `sent`, no other fields are named.
 
     An error makes a part of the answer null: reports after it in that part are left out.
     """
@@ -67,7 +68,7 @@ def errors_and_warnings(
             warnings.append(_count_warning(each, limits))
         else:
             # One after the other: those of graphql-core take much memory.
-            errors += map(public_error, _graphql_errors(each, each.error))
+            errors += [public_error(error, sent=sent) for error in _graphql_errors(each, each.error)]
             ended = order[: each.null_depth]
     return errors, warnings
 
@@ -104,7 +105,7 @@ def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]
         return [_graphql_error(report, error)]
     return [
         GraphQLError(
-            message_of(refused),
+            str(refused),
             nodes=list(report.field.nodes),
             path=report.keys,
             original_error=refused,

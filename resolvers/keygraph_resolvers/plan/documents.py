@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
@@ -37,7 +37,7 @@ from keygraph.kept import SizedCache
 from keygraph.limits import Limits
 from keygraph.model.permissions import Permissions
 from keygraph_resolvers.codes import OperationCode
-from keygraph_resolvers.errors import NotAQuery, bare, public_error
+from keygraph_resolvers.errors import NotAQuery, bare, public_error, words_of
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.cost import cost_report
@@ -137,6 +137,10 @@ class OperationRequest:
         address = "" if self.holding is None else self.holding.address
         subject = None if self.viewer is None else self.viewer.get("sub")
         self.clients = (address,) * bool(address) + (f"viewer {subject}",) * bool(subject)
+
+    def sent(self) -> Container[str]:
+        """Returns the words that the client has sent."""
+        return words_of(self.document, self.variables)
 
 
 class Refused(Exception):
@@ -299,9 +303,8 @@ class Documents:
             ast = self._limited.parsed(text)
         except GraphQLError as error:
             return Document(DocumentNode(definitions=()), [bare(error)], _digest(text))
-        errors = validation_errors(
-            self._schema, ast, introspection=self._introspection, suggestions=self._suggestions
-        )
+        sent = None if self._suggestions else text
+        errors = validation_errors(self._schema, ast, sent, introspection=self._introspection)
         size = _ENTRY_BYTES + 2 * sys.getsizeof(text) + _TOKEN_BYTES * (ast.token_count or 0)
         return Document(ast, errors, _digest(text), size)
 
@@ -425,8 +428,11 @@ class Documents:
             hide_suggestions=not self._suggestions,
         )
         if not isinstance(values, VariableValues):
-            errors = values if self._suggestions else map(unnamed, values)
-            raise Refused([_unfit(error, operation.node, document.fragments) for error in errors])
+            if not self._suggestions:
+                place = operation.node.loc
+                sent = words_of(place.source.body if place else "", given)
+                values = [unnamed(error, sent) for error in values]
+            raise Refused([_unfit(error, operation.node, document.fragments) for error in values])
         return values
 
     def counted(self, variables: Mapping[str, Any]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, TypeVar, cast
 
 import graphql
@@ -11,7 +11,7 @@ from graphql.validation import ValidationContext
 
 from keygraph.declare.declaration import EVERY_WRITE
 from keygraph.names import pascal, plural, snake
-from keygraph_resolvers.errors import bare
+from keygraph_resolvers.errors import UNSENT, bare, shortened, words_of
 from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
 from keygraph_resolvers.schema.strawberry_internals import VALIDATION_RULES
 
@@ -23,12 +23,9 @@ NO_SUBSCRIPTIONS = (
     "Live queries are off here, so there are no subscriptions: query again for what may have changed."
 )
 SENT_TO_WHO_LISTENS = "A subscription has many answers: send it over a WebSocket (graphql-transport-ws), or with Accept: text/event-stream."
-_UNNAMED = (
-    (re.compile(r"Argument '(\S+)\(\w+:\)' of type '\S+' is required"), r"An argument of '\1' is required"),
-    (re.compile(r" to include required field '\w+'"), " to include all required fields"),
-    (re.compile(r" Did you mean '\w+ \{ \.\.\. \}'\?$"), ""),
-)
-"""What graphql-core says of required names, what it suggests although it is told not to, and what is said instead."""
+_NAME = re.compile(r"((?<!\w)'\[*|(?<=\w)[.(])([A-Za-z_]\w*)")
+"""A name in a message of graphql-core: of a type, a field or an argument, as in `'[Book!]'` and `'Query.book(isbn:)'`."""
+_ALWAYS_NAMED = {*graphql.specified_scalar_types, "Query", "Mutation", "Subscription"}
 COMPARISONS = 10_000
 """The most comparisons of fields with one name, as graphql-core counts them. Each pair is compared."""
 
@@ -108,9 +105,10 @@ def errors_of_rules(
     rules: Iterable[type[graphql.ASTValidationRule]],
     most: int | None = None,
     *,
-    suggestions: bool = True,
+    sent: str | None = None,
 ) -> list[graphql.GraphQLError]:
-    """Returns the errors that these rules find in a document, at most `most` and one that says that there are more.
+    """Returns the errors that these rules find in a document, at most `most` and one that says that there are more. With
+    its text in `sent`, they have no other names.
 
     What the rules keep is taken from them: only the garbage collector frees graphql-core's visitors.
     """
@@ -131,32 +129,40 @@ def errors_of_rules(
             document,
             cast("list[type[graphql.ASTValidationRule]]", [*map(making, rules)]),
             max_errors=most,
-            hide_suggestions=not suggestions,
+            hide_suggestions=sent is not None,
         )
     finally:
         for each in made:
             vars(each.context).clear()
             vars(each).clear()
-    return [*map(bare if suggestions else unnamed, errors)]
+    if sent is None or not errors:
+        return [*map(bare, errors)]
+    words = words_of(sent)
+    return [unnamed(error, words) for error in errors]
 
 
-def unnamed(error: graphql.GraphQLError) -> graphql.GraphQLError:
-    """Returns an error without suggestions, and without the names of required arguments and input fields, for which nobody
-    has asked."""
-    for named, instead in _UNNAMED:
-        error.message = named.sub(instead, error.message)
+def unnamed(error: graphql.GraphQLError, sent: Container[str]) -> graphql.GraphQLError:
+    """Returns an error without suggestions, and without the names of the schema that are not among the words that the client has
+    sent."""
+
+    def name(found: re.Match[str]) -> str:
+        before, text = found.groups()
+        return f"{before}{text if text in sent or text in _ALWAYS_NAMED else UNSENT}"
+
+    error.message = _NAME.sub(name, shortened(error.message).partition(" Did you mean ")[0])
     return bare(error)
 
 
 def validation_errors(
-    schema: graphql.GraphQLSchema, document: graphql.DocumentNode, *, introspection: bool, suggestions: bool
+    schema: graphql.GraphQLSchema, document: graphql.DocumentNode, sent: str | None, *, introspection: bool
 ) -> list[graphql.GraphQLError]:
-    """Returns the errors of a document, up to a limit; empty if it is valid.
+    """Returns the errors of a document, up to a limit; empty if it is valid. With its text in `sent`, they have no other
+    names.
 
-    `introspection` is whether it may ask for `__schema` and `__type`, `suggestions` whether errors suggest names.
+    `introspection` is whether it may ask for `__schema` and `__type`.
     """
     rules = _RULES if introspection else (*_RULES, graphql.NoSchemaIntrospectionCustomRule)
-    errors = errors_of_rules(schema, document, rules, MOST_ERRORS, suggestions=suggestions)
+    errors = errors_of_rules(schema, document, rules, MOST_ERRORS, sent=sent)
     if errors and errors[-1].message == "Validation aborted.":
         message = (
             "This document selects too many fields of one name: select each once, or give them other aliases."

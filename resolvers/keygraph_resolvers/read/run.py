@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
@@ -75,6 +75,8 @@ class Run:
     """The viewer's permissions; None if the graph has no rules."""
     cached: dict[object, Any] = field(default_factory=dict)
     """The values of fields' arguments with these variables, as far as they were computed."""
+    sent: Callable[[], Container[str]] | None = None
+    """Returns the words that the client has sent, if errors name nothing else of the schema."""
     idempotency_key: str | None = None
     """The client's name for its mutations, if it sent one."""
     is_consistent: bool = False
