@@ -207,9 +207,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/dynamodb/http1.py", "elif before <= _LARGE < self._received:", "elif False:"
     ),
     "test_one_thread_parses_a_large_item_at_a_time": Removal(
-        "keygraph/engines/sqlite/reads.py",
-        "if allowed.turns is None or len(content) < _LARGE_ROW:",
-        "if True:",
+        "keygraph/engines/sqlite/reads.py", "if len(content) < _LARGE_ROW:", "if True:"
     ),
     "test_writes_of_one_client_keep_no_other_waiting": Removal(
         "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'
@@ -221,7 +219,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/engine.py", "clients=(client,) if client else ()", ""
     ),
     "test_others_run_while_a_large_answer_is_read": Removal(
-        "keygraph/engines/dynamodb/direct.py", "parsed_in_turns(reply.body) if transport.is_large(reply.body) else", ""
+        "keygraph/engines/dynamodb/direct.py", "parsed_in_turns(reply.body) if is_large(reply.body) else", ""
     ),
     "test_integers_of_more_than_64_bits_are_written_beside_others": Removal(
         f"{_HTTP}/graphql_http.py", "return await _LONG_TEXTS.run(as_long_json, response)", "return as_long_json(response)"

@@ -7,8 +7,9 @@ digit is lost; sets are frozensets of one kind of value.
 from __future__ import annotations
 
 import base64
+import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from functools import reduce
 from itertools import chain
@@ -252,6 +253,72 @@ def answered_items(typed_items: list[Any], keys: Collection[str]) -> list[Item]:
             else:
                 item[name] = from_typed(value)
     return typed_items
+
+
+# --- Large texts --------------------------------------------------------------------------------------
+
+BYTES_AT_ONCE, _VALUES_AT_ONCE = 64 * 1024, 4_000
+"""The longest JSON that is read in the event loop, and the most commas, lists and maps in it: about a millisecond."""
+_LISTS_BESIDE_MAPS = 10
+"""Items have so many more lists than maps at most: each is in a map of its type."""
+_LOOKED_AT_ONCE = 64 * 1024
+
+
+def is_large(body: bytes) -> bool:
+    """Returns whether reading a JSON text takes milliseconds."""
+    size = len(body)
+    return size > BYTES_AT_ONCE or (size > _VALUES_AT_ONCE and separators(body) > _VALUES_AT_ONCE)
+
+
+def separators(body: bytes) -> int:
+    """Returns the number of commas, lists and maps in a JSON text, with those in its strings."""
+    return sum(map(body.count, b",[{"))
+
+
+def parsed_in_turns(body: bytes) -> Any:
+    """Returns the content of a large JSON text. Raises ValueError, or RecursionError.
+
+    orjson lets no other thread run meanwhile. Here others run at each map, of which DynamoDB makes one for each value, and
+    at each number, of which it makes few.
+    """
+    if body.count(b"[") > body.count(b"{") + _LISTS_BESIDE_MAPS:
+        text = b"".join(_outside_strings(body))
+        if text.count(b"[") > text.count(b"{") + _LISTS_BESIDE_MAPS:
+            raise ValueError("lists that are not in maps")
+    may_be_halves = b"\\ud" in body or b"\\uD" in body
+    each_map = _with_whole_characters if may_be_halves else _unchanged
+    return json.loads(body.decode(), object_hook=each_map, parse_int=_number, parse_float=_number)
+
+
+def _outside_strings(body: bytes) -> Iterator[bytes]:
+    """Yields the parts of a JSON text that are not in its strings."""
+    start, first = 0, 0
+    while start < len(body):
+        end = start + _LOOKED_AT_ONCE
+        while body[end - 1 : end] == b"\\":
+            end += 1
+        parts = body[start:end].replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+        yield from parts[first::2]
+        start, first = end, (first + len(parts) - 1) % 2
+
+
+def _unchanged(part: dict[str, Any]) -> dict[str, Any]:
+    return part
+
+
+def _number(text: str) -> float:
+    return int(text) if text.removeprefix("-").isdecimal() else float(text)
+
+
+def _with_whole_characters(part: dict[str, Any]) -> dict[str, Any]:
+    """Returns a map. Raises UnicodeEncodeError for half of a surrogate pair in it."""
+    for name, value in part.items():
+        values = value if isinstance(value, list) else [value]
+        "".join([name, *[each for each in values if isinstance(each, str)]]).encode()
+    return part
+
+
+# --- Sizes --------------------------------------------------------------------------------------------
 
 
 def text_size(text: str) -> int:

@@ -51,6 +51,8 @@ from keygraph_resolvers.worker_thread import WorkerThread
 
 _AT_ONCE = 200_000
 """The largest answer, in bytes, that is written at once, in about 10 ms. Larger ones are written in a thread."""
+_NESTED_AT_ONCE = 10_000
+"""The most values in lists, maps and sets of items, for the same: a scalar such as `JSON` makes a value of each."""
 _MORE_FOR_ANY = 4
 """A byte of an object or list of a scalar counts so often more: 40,000 bytes are 13,000 values, such as `[],`."""
 _ITEMS_OF_A_VALUE = 4
@@ -298,7 +300,7 @@ class Service:
             # A large answer is written in a thread.
             most = run.limits.answer_limit
             response = None
-            if not run.is_large:
+            if not run.is_large and meter.nested < _NESTED_AT_ONCE:
                 response = _written(plan, run, results, min(most, _AT_ONCE), _MORE_FOR_ANY)
             if response is None:
                 if meter.holding is not None:

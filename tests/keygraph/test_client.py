@@ -11,11 +11,11 @@ import pytest
 from aiobotocore.httpsession import AIOHTTPSession
 from botocore.parsers import JSONParser
 
+from keygraph.dynamo.items import parsed_in_turns
 from keygraph.dynamo.store import Query
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb import client
 from keygraph.engines.dynamodb.client import VerifyingSession
-from keygraph.engines.dynamodb.direct import parsed_in_turns
 from keygraph.engines.dynamodb.engine import open_dynamodb
 from keygraph.engines.dynamodb.http1 import Malformed
 from tests.keygraph.faulty import FaultyDynamoDB

@@ -27,25 +27,20 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from keygraph.dynamo.items import Item, typed_item
+from keygraph.dynamo import items
+from keygraph.dynamo.items import Item, _outside_strings, is_large, typed_item
 from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
-from keygraph.engines.dynamodb import direct, errors, sending
+from keygraph.engines.dynamodb import errors, sending
 from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport
-from keygraph.engines.dynamodb.direct import DirectTransport, _answer, _outside_strings, encoded
+from keygraph.engines.dynamodb.direct import DirectTransport, _answer, encoded
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.http1 import Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import (
-    Received,
-    TransportName,
-    UnreadableAnswer,
-    in_thread,
-    is_large,
-)
+from keygraph.engines.dynamodb.transport import Received, TransportName, UnreadableAnswer, in_thread
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 
@@ -285,7 +280,7 @@ async def test_others_run_while_a_large_answer_is_read(monkeypatch: pytest.Monke
         threads.append(threading.get_ident())
         return part
 
-    monkeypatch.setattr(direct, "_unchanged", interruptible)
+    monkeypatch.setattr(items, "_unchanged", interruptible)
     assert await in_thread(lambda: _answer(reply)) == {"Items": [item] * 50}
     assert len(threads) > 50 * 5_000
     assert threading.get_ident() not in threads

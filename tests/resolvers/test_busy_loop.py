@@ -29,6 +29,7 @@ from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.documents import Documents
+from keygraph_resolvers.service import _written
 from keygraph_server.processes.collection import tune_collection
 from tests.clocks import slowness
 from tests.conftest import MakeStore
@@ -263,6 +264,25 @@ async def test_a_page_keeps_nobody_waiting(file: Path, name: str) -> None:
         answer = await asked.execute(BUSY[name])
         assert "errors" not in answer, answer["errors"][:2]
         assert await longest_turn(asked, BUSY[name]) < MOST_SECONDS
+
+
+async def test_an_answer_of_many_values_is_not_begun_in_the_event_loop(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One value of `JSON` may be made of thousands, before anybody knows how long its text is."""
+    threads = list[int]()
+
+    def noted(*arguments: Any) -> dict[str, Any] | None:
+        threads.append(threading.get_ident())
+        return _written(*arguments)
+
+    monkeypatch.setattr("keygraph_resolvers.service._written", noted)
+    async with open_store(f"sqlite:{file}", graph.table) as store:
+        asked = Service(build_schema(graph), store, secret=SECRET)
+        answer = await asked.execute("{ shop(shopId: 1) { boards(first: 5) { nodes { data } } } }")
+    assert len(answer["data"]["shop"]["boards"]["nodes"]) == 5
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 AGAIN = f"""{{ shop(shopId: "1") {{ {"visits(first: 80) { nodes { shop { " * 2} visits(first: 5) {{ nodes {{ who }} }} {"} } }" * 2} }} }}"""

@@ -33,8 +33,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from keygraph.daemon_thread import in_daemon_thread
+from keygraph.dynamo.items import BYTES_AT_ONCE, is_large, parsed_in_turns
 from keygraph.engines.dynamodb import transport
-from keygraph.engines.dynamodb.direct import parsed_in_turns
 from keygraph.engines.dynamodb.errors import refusal
 from keygraph.engines.dynamodb.http1 import (
     ANSWER_BYTES,
@@ -119,7 +119,7 @@ class _Response:
         # Python's own JSON accepts half of a surrogate pair, which no answer to a client can contain.
         if b"\\ud" in body or b"\\uD" in body:
             try:
-                if transport.is_large(body):
+                if is_large(body):
                     await transport.in_thread(partial(parsed_in_turns, body))
                 else:
                     orjson.loads(body)
@@ -138,7 +138,7 @@ class ResponseParsers(AioResponseParserFactory):
 class _Parser(AioJSONParser):
     async def _do_parse(self, response: Any, shape: Any) -> Any:
         body = response["body"]
-        if not transport.is_large(body):
+        if not is_large(body):
             return await super()._do_parse(response, shape)  # type: ignore[misc]  # not in its stubs
         parsed = await transport.in_thread(partial(self._handle_json_body, body, shape))  # type: ignore[attr-defined]
         self._inject_response_metadata(parsed, response["headers"])  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ class ClientTransport:
         except _UNREAD as error:
             # botocore checks the types of parameters, but not those of an answer.
             raise transport.UnreadableAnswer("an answer that botocore cannot read") from error
-        return transport.Received(lambda: answer, sent.isdecimal() and int(sent) > transport.BYTES_AT_ONCE)
+        return transport.Received(lambda: answer, sent.isdecimal() and int(sent) > BYTES_AT_ONCE)
 
     async def close(self) -> None:
         """Closes the clients and their connections."""

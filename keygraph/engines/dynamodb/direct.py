@@ -12,16 +12,15 @@ import re
 import ssl
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
 
 import orjson
 from botocore import exceptions as boto
 
-from keygraph.dynamo.items import base64_text
+from keygraph.dynamo.items import base64_text, is_large, parsed_in_turns, separators
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.engines.dynamodb import transport
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed, refusal, short
@@ -43,9 +42,6 @@ _REFUSAL_SEPARATORS = 200_000
 _API, _STREAMS_API = "DynamoDB_20120810", "DynamoDBStreams_20120810"
 _OF_AWS = re.compile(r"https://dynamodb\.([a-z0-9-]+\.amazonaws\.com(?:\.cn)?)/?")
 """AWS's endpoints, beside which stand those of DynamoDB Streams. Other servers have both APIs at one."""
-_LISTS_BESIDE_MAPS = 10
-"""An answer has so many more lists than maps at most: in items, each is in a map of its type."""
-_LOOKED_AT_ONCE = 64 * 1024
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
 
@@ -96,9 +92,9 @@ class DirectTransport:
                 checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
             )
         if reply.status == 200:
-            return transport.Received(partial(_answer, reply), transport.is_large(reply.body))
+            return transport.Received(partial(_answer, reply), is_large(reply.body))
         refused = partial(self._refusal, operation, reply, now)
-        raise await transport.in_thread(refused) if transport.is_large(reply.body) else refused()
+        raise await transport.in_thread(refused) if is_large(reply.body) else refused()
 
     async def close(self) -> None:
         """Closes the connections, including the client's."""
@@ -154,7 +150,7 @@ def encoded(body: object) -> bytes:
 
 def _answer(reply: Reply) -> transport.Body:
     try:
-        answer = parsed_in_turns(reply.body) if transport.is_large(reply.body) else orjson.loads(reply.body)
+        answer = parsed_in_turns(reply.body) if is_large(reply.body) else orjson.loads(reply.body)
     except json.JSONDecodeError as error:
         if "x-amzn-requestid" in reply.headers:
             # DynamoDB's, but cut off, and without a length: at least one more byte was expected.
@@ -168,52 +164,9 @@ def _answer(reply: Reply) -> transport.Body:
     return answer
 
 
-def parsed_in_turns(body: bytes) -> Any:
-    """Returns the content of a large JSON text. Raises ValueError, or RecursionError.
-
-    orjson lets no other thread run meanwhile. Here others run at each map, of which DynamoDB makes one for each value, and
-    at each number, of which it makes few.
-    """
-    if body.count(b"[") > body.count(b"{") + _LISTS_BESIDE_MAPS:
-        text = b"".join(_outside_strings(body))
-        if text.count(b"[") > text.count(b"{") + _LISTS_BESIDE_MAPS:
-            raise ValueError("lists that are not in maps")
-    may_be_halves = b"\\ud" in body or b"\\uD" in body
-    each_map = _with_whole_characters if may_be_halves else _unchanged
-    return json.loads(body.decode(), object_hook=each_map, parse_int=_number, parse_float=_number)
-
-
-def _outside_strings(body: bytes) -> Iterator[bytes]:
-    """Yields the parts of a JSON text that are not in its strings."""
-    start, first = 0, 0
-    while start < len(body):
-        end = start + _LOOKED_AT_ONCE
-        while body[end - 1 : end] == b"\\":
-            end += 1
-        parts = body[start:end].replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
-        yield from parts[first::2]
-        start, first = end, (first + len(parts) - 1) % 2
-
-
-def _unchanged(part: transport.Body) -> transport.Body:
-    return part
-
-
-def _number(text: str) -> float:
-    return int(text) if text.removeprefix("-").isdecimal() else float(text)
-
-
-def _with_whole_characters(part: transport.Body) -> transport.Body:
-    """Returns a map. Raises UnicodeEncodeError for half of a surrogate pair in it."""
-    for name, value in part.items():
-        values = value if isinstance(value, list) else [value]
-        "".join([name, *[each for each in values if isinstance(each, str)]]).encode()
-    return part
-
-
 def _told(reply: Reply) -> tuple[str, str, transport.Body]:
     """Returns the code, message and details of a refusal; the status as code if the answer is not DynamoDB's."""
-    if transport.separators(reply.body) > _REFUSAL_SEPARATORS:
+    if separators(reply.body) > _REFUSAL_SEPARATORS:
         return str(reply.status), "", {}
     try:
         told = _answer(reply)

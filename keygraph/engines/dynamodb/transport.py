@@ -18,8 +18,6 @@ TransportName: TypeAlias = Literal["direct", "aioboto3"]
 """Which transport carries the requests for data."""
 _T = TypeVar("_T")
 
-BYTES_AT_ONCE, _VALUES_AT_ONCE = 64 * 1024, 4_000
-"""The longest answer that is read in the event loop, and the most commas, lists and maps in it: about a millisecond."""
 _READING = ThreadPoolExecutor(1, thread_name_prefix="keygraph-decoding")
 """Its thread is started on first use."""
 
@@ -45,17 +43,6 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Closes its connections."""
-
-
-def is_large(json: bytes) -> bool:
-    """Returns whether reading a JSON text takes milliseconds."""
-    size = len(json)
-    return size > BYTES_AT_ONCE or (size > _VALUES_AT_ONCE and separators(json) > _VALUES_AT_ONCE)
-
-
-def separators(json: bytes) -> int:
-    """Returns the number of commas, lists and maps in a JSON text, with those in its strings."""
-    return sum(map(json.count, b",[{"))
 
 
 async def in_thread(read: Callable[[], _T]) -> _T:

@@ -18,13 +18,14 @@ from typing import Any
 
 from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
-from keygraph.dynamo.items import CONTAINERS, Item, nested_values
+from keygraph.dynamo.items import CONTAINERS, Item, is_large, nested_values, parsed_in_turns
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
 from keygraph.dynamo.rules import KeyBounds, can_go_on, refuse_filtered, refuse_limit, refuse_segment
 from keygraph.dynamo.store import Batch, BatchGet, Cost, Count, Counted, Page, Query, Scan
 from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.layout import (
     SEVERAL,
+    Decoder,
     Keyed,
     Layout,
     Stored,
@@ -122,16 +123,29 @@ def _filter(
 _LARGE_ROW = 4_000
 """The bytes of a stored item from which it takes long to parse."""
 _PARSING = Lock()
-"""Held by the thread that parses a large item. orjson lets no other thread run meanwhile: of several threads that parse, each
-may go before the event loop."""
+"""Held by the thread that reads a large item: what is parsed of one takes up to 80 times as much memory as in the table. Of
+several threads, each may go before the event loop."""
 
 
-def _parsed(content: bytes, allowed: Allowance) -> Stored:
-    """Returns a stored item. In a thread, only one large item is parsed at a time."""
-    if allowed.turns is None or len(content) < _LARGE_ROW:
-        return stored_item(content)
-    with _PARSING:
-        return stored_item(content)
+def _reader(
+    allowed: Allowance, decoded: Decoder, passes: Callable[[Stored], bool] | None = None
+) -> Callable[[bytes], Item | None]:
+    """Returns a function that returns the requested part of a stored item; None for one that does not pass.
+
+    Nothing else of the item is kept. In a thread, only one large item is read at a time, and others run meanwhile.
+    """
+
+    def read(content: bytes, parsed: Callable[[bytes], Stored] = stored_item) -> Item | None:
+        stored = parsed(content)
+        return decoded(stored) if passes is None or passes(stored) else None
+
+    def read_in_thread(content: bytes) -> Item | None:
+        if len(content) < _LARGE_ROW:
+            return read(content)
+        with _PARSING:
+            return read(content, parsed_in_turns if is_large(content) else stored_item)
+
+    return read if allowed.turns is None else read_in_thread
 
 
 class TooMuch(Exception):
@@ -169,8 +183,8 @@ class _Reading:
 
     request: Query | Count | Scan
     with_items: bool
-    found: list[Stored] = field(default_factory=list)
-    """The items that passed the filter."""
+    found: list[Item] = field(default_factory=list)
+    """What is requested of the items that passed the filter."""
     scanned: int = 0
     size: int = 0
     fetched: list[int] = field(default_factory=list)
@@ -182,7 +196,7 @@ class _Reading:
         connection: sqlite3.Connection,
         span: _RowRange,
         allowed: Allowance,
-        passes: Callable[[Stored], bool] | None = None,
+        read: Callable[[bytes], Item | None],
         fetched: Callable[[tuple[Any, ...]], bytes] | None = None,
     ) -> None:
         """Reads the rows one by one, without their items if only the sizes are needed."""
@@ -203,11 +217,11 @@ class _Reading:
                     decoded += len(content)
                     if decoded > allowed.decoded:
                         raise TooMuch
-                    stored = _parsed(content, allowed)
-                    if passes is None or passes(stored):
-                        found.append(stored)
+                    item = read(content)
+                    if item is not None:
+                        found.append(item)
                 if is_last:
-                    self.last = tuple([read(row[at]) for read, at in keyed.key_readers])
+                    self.last = tuple([read_key(row[at]) for read_key, at in keyed.key_readers])
                     break
         self.scanned, self.size = scanned, size
 
@@ -223,10 +237,8 @@ def _nested(items: Iterable[Item | None]) -> int:
 
 def query(connection: sqlite3.Connection, layout: Layout, request: Query, allowed: Allowance) -> Page:
     """Returns one page of a partition."""
-    decoded = decoder(request.projection)
     reading, cost = _read_partition(connection, layout, request, allowed)
-    items = [decoded(stored) for stored in reading.found]
-    return Page(items, reading.scanned, reading.last, cost, _nested(items))
+    return Page(reading.found, reading.scanned, reading.last, cost, _nested(reading.found))
 
 
 def count(connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance) -> Counted:
@@ -255,7 +267,8 @@ def _read_partition(
         )
     if request.start is not None and not can_go_on(request, request.start):
         return reading, Cost()
-    asked = {path[0] for path in (request.projection if isinstance(request, Query) else None) or ()}
+    projection = request.projection if isinstance(request, Query) else ()
+    asked = {path[0] for path in projection or ()}
     is_projected = keyed.projected is None or asked <= keyed.projected
 
     def from_table(row: tuple[Any, ...]) -> bytes:
@@ -266,7 +279,8 @@ def _read_partition(
         reading.fetched.append(size)
         return content
 
-    reading.read(connection, span, allowed, passes, None if is_projected else from_table)
+    read = _reader(allowed, decoder(projection), passes)
+    reading.read(connection, span, allowed, read, None if is_projected else from_table)
     if reading.last is not None and not can_go_on(request, reading.last):
         reading.last = None
     return reading, Cost.of_reads(1, (reading.size, *reading.fetched), consistent=request.consistent)
@@ -286,9 +300,9 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
     if request.segments > 1:
         span.add("segment_hash(k0) % ? = ?", request.segments, request.segment)
     reading = _Reading(request, True)
-    reading.read(connection, span, allowed)
+    reading.read(connection, span, allowed, _reader(allowed, whole))
     cost = Cost.of_reads(1, (reading.size,), consistent=request.consistent)
-    return Page(list(map(whole, reading.found)), reading.scanned, reading.last, cost)
+    return Page(reading.found, reading.scanned, reading.last, cost)
 
 
 def rows_of(
@@ -311,7 +325,7 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
     """Returns the items with these keys."""
     if len(request.keys) > allowed.items:
         raise TooMuch
-    decoded = decoder(request.projection)
+    read_item = _reader(allowed, decoder(request.projection))
     asked = layout.items.rules.positions_bytes(request.keys)
     found: dict[StoredKey, Item | None] = dict.fromkeys(asked)
     size_of, read = dict.fromkeys(found, 0), 0
@@ -319,7 +333,7 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
         read += len(content)
         if read > allowed.decoded:
             raise TooMuch
-        found[key], size_of[key] = decoded(_parsed(content, allowed)), size
+        found[key], size_of[key] = read_item(content), size
     requests, answered, sizes = 0, 0, list(size_of.values())
     for number, size in enumerate(sizes):
         answered += size

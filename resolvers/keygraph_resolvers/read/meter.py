@@ -125,6 +125,8 @@ class MeteredStore(PassingStore):
     """Whether any request, or an application's own mutation, has begun."""
     is_exceeded: bool = False
     """Whether the read units exceed the budget."""
+    nested: int = 0
+    """How many values were read that are in lists, maps and sets of items."""
     reserved: float = 0.0
     """The most that the requests under way can cost."""
     _waiting: deque[tuple[float, asyncio.Future[None]]] = field(default_factory=deque)
@@ -187,10 +189,12 @@ class MeteredStore(PassingStore):
                 self.sent.append(
                     Sent(request, places, keys, round_trip, began - start, ended - start, cost, items)
                 )
-                if holding is not None and kind in _WITH_ITEMS:
-                    held = await holding.take(answer.items, answer.nested, cost.read_units, items)
-                    if read is not None:
-                        read.held += held
+                if kind in _WITH_ITEMS:
+                    self.nested += answer.nested
+                    if holding is not None:
+                        held = await holding.take(answer.items, answer.nested, cost.read_units, items)
+                        if read is not None:
+                            read.held += held
             if budget is not None and is_round_over(budget, ended) and not budget.was_let_through():
                 await budget.wait_for_request()
             return cast("Answer", answer)
