@@ -58,7 +58,7 @@ def _check(path: AccessPath, slot: Slot, narrowing: Narrowing) -> Check:
             return narrowing.values is None or narrowing.values.contains(value_of(found))
 
         return check_text
-    value_in = _reader(path.record, slot)
+    value_in = value_reader(path.record, slot)
 
     def check_value(item: Item, texts: Mapping[str, str]) -> bool:
         # A method is the model's own code, which may raise anything; an item that it fails on has no such text.
@@ -71,8 +71,9 @@ def _check(path: AccessPath, slot: Slot, narrowing: Narrowing) -> Check:
     return check_value
 
 
-def _reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
-    """Returns a function that reads the value of a slot that cannot be read back."""
+def value_reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
+    """Returns a function that reads the value of a slot from the item's attributes, or computes it from them. It may raise
+    anything."""
     [name, *inner] = slot.path
     if slot.computed and not inner:
         method = record.methods[name]

@@ -333,6 +333,27 @@ async def test_arguments_are_compared_only_with_what_the_viewer_may_read(members
     assert not others._waiting_answers
 
 
+async def test_a_hidden_field_by_which_an_index_is_sorted_decides_nothing(make_store: MakeStore) -> None:
+    """An index leaves out an item without it. What arguments are compared with is there all the same."""
+    by_shelf = Index("ByShelf", "ShelfPK", "SizeSK")
+
+    @node("BOX#{box_id}", by_shelf("{shelf}", "{size}", lists="boxes"), access=[read()])
+    class Box:
+        box_id: ID
+        shelf: str
+        name: str
+        size: int | None = stored(access=[read(role="all")])
+
+    table = Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_shelf])
+    boxes = Graph(table, Box)
+    key = {"PK": "BOX#1", "SK": "BOX#1", "box_id": "1", "shelf": "a"}
+    async with live_over(boxes, await make_store(table), [{**key, "name": "A"}]) as live:
+        document = 'subscription { boxChanged(shelf: "a") { new { name } } }'
+        listener = await hear(live, document, viewer={"sub": "x"})
+        await live.service.store.send(BatchWrite(puts=({**key, "name": "B"},)))
+        assert await change_of(listener) == {"new": {"name": "B"}}
+
+
 @pytest.mark.parametrize("hidden", ["by the record", "in a field", "by another item"])
 async def test_changes_that_a_viewer_does_not_see_lose_none_of_theirs(
     make_store: MakeStore, hidden: str

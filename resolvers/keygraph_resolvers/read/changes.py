@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
@@ -11,9 +12,11 @@ from typing import NamedTuple, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
+from keygraph.lists.checks import value_reader
 from keygraph.model.permissions import KnownRecord, Permissions, restricted_name
 from keygraph.model.records import End, RecordType
 from keygraph.writing.sending.idempotency import is_own
+from keygraph_resolvers.naming.names import change_arguments
 from keygraph_resolvers.read.meter import held_bytes
 
 _log = logging.getLogger(__name__)
@@ -84,13 +87,19 @@ class RecordChange:
 
     @cached_property
     def texts(self) -> list[Texts]:
-        """The texts in the keys of its images."""
+        """The texts of its images, by which arguments narrow changes."""
         return [self._texts(each.item or {}) for each in self.images]
 
     def _texts(self, item: Item) -> Texts:
         found: dict[str, str | None] = {}
         for keys in self.record.keys.values():
-            found |= keys.parse(item) or {}
+            key, partition = keys.parts[0]
+            found |= partition.parse(key.text(item.get(key.name)) or "") or {}
+        # Whether an index has the item may depend on what a viewer may not read: its values come first.
+        for slot in change_arguments(self.record).values():
+            with suppress(Exception):
+                value = value_reader(self.record, slot)(item)
+                found[slot.name] = None if value is None else slot.text.render(value)
         return found | self.record.texts(self.identity)
 
     @cached_property
