@@ -467,6 +467,7 @@ class TestViewers:
         viewer_of = configured_viewers(read_settings(auth="jwt", jwt_key=SECRET))
         assert await viewer(viewer_of) == {}
         assert (await viewer(viewer_of, ("Authorization", f"bearer  {token()}")))["sub"] == "12345"
+        assert await viewer(viewer_of, ("Authorization", "")) == {}
         for given in ("Basic YTpi", "Bearer", f"Token {token()}", f"Bearer {token()}x"):
             with pytest.raises(UnauthenticatedError):
                 await viewer(viewer_of, ("Authorization", given))

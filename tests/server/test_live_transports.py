@@ -289,7 +289,7 @@ JWT = {"auth": "jwt", "jwt_key": SecretStr(KEY), "jwt_leeway": 0.0}
 
 async def test_a_token_comes_in_the_first_message_or_in_a_header(tmp_path: Path) -> None:
     async with serving(tmp_path, **JWT) as shop:
-        odd: tuple[Any, ...] = ("Bearer nonsense", "", 1, False, [token()], {"bearer": token()})
+        odd: tuple[Any, ...] = ("Bearer nonsense", "Bearer", 1, False, [token()], {"bearer": token()})
         for payload in (
             *({"Authorization": each} for each in odd),
             {"AUTHORIZATION": token(), "authorization": 1},
@@ -299,6 +299,8 @@ async def test_a_token_comes_in_the_first_message_or_in_a_header(tmp_path: Path)
                 assert (await client.closing()).code == 4403
         async with socket_to(shop.port) as client:
             await client.begin({"Authorization": None})
+        async with socket_to(shop.port) as client:
+            await client.begin({"Authorization": ""})
         async with socket_to(shop.port) as client:
             await client.begin({"authorization": token()})
             await client.subscribe("1", NAME)
