@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -108,21 +109,15 @@ class _Commands(TyperGroup):
         except typer.Abort:
             typer.echo("keygraph: aborted.", err=True)
             sys.exit(1)
-        sys.exit(code if isinstance(code, int) else 0)
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
         except Exception as error:
-            if isinstance(error, (_UsageError, typer.Abort, typer.Exit)):
-                raise
             from keygraph_server.errors import expected_message
 
             message = expected_message(error)
             if message is None:
                 raise
             typer.echo(f"keygraph: {message}", err=True)
-            raise typer.Exit(1) from None
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
 
 
 def _echo_usage_error(error: Any) -> None:
@@ -178,4 +173,8 @@ def keygraph(
 
 def main() -> None:
     """The entry point of `keygraph`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # it is None if it was closed
+            # Whatever the locale, what files and models contain can be printed.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     app()

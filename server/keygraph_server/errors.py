@@ -137,6 +137,11 @@ def expected_message(error: Exception) -> str | None:
     """
     if isinstance(error, OSError) and error.filename is not None:
         error = CommandError(f"{error.filename} cannot be used ({error.strerror})", "Name another file")
+    elif isinstance(error, OSError) and error.errno is not None:
+        # Of the output, which may be full, or of the process, which may open no more files.
+        error = CommandError(
+            f"it cannot read or write ({error.strerror})", "Check the output, the disk and the limits of the process"
+        )
     if isinstance(error, CommandError | KeygraphError | ModelError):
         lines = [str(error)] if isinstance(error, CommandError) else str(error).split("\n")
         return _LONG_WORD.sub(r"\1…\2", "\n".join(map(printable, lines)))

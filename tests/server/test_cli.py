@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import io
 import os
 import re
 import socket
@@ -21,7 +22,7 @@ from keygraph.dynamo.store import CreateTable
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.retrying import Backoff
 from keygraph.engines.open import open_store
-from keygraph_server.cli import app
+from keygraph_server.cli import app, main
 from keygraph_server.commands import serve
 from keygraph_server.models import load_model, printed
 from keygraph_server.settings import USUAL, Settings, environment_name
@@ -76,10 +77,25 @@ class TestErrors:
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == "keygraph: the module library has no grph. Write --model library:graph.\n"
 
-    def test_the_installed_command_says_it_alike(self) -> None:
-        result = keygraph("schema", "--model", "library:grph")
-        assert (result.returncode, result.stdout) == (1, "")
-        assert result.stderr == "keygraph: the module library has no grph. Write --model library:graph.\n"
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="The system has no such device.")
+    def test_output_that_cannot_be_written_is_a_line(self) -> None:
+        with Path("/dev/full").open("w") as full:
+            ended = subprocess.run(
+                [KEYGRAPH, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+        assert ended.stderr.startswith("keygraph: it cannot read or write (No space left on device). ")
+
+    def test_what_a_locale_has_no_characters_for_is_printed(
+        self, library: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (library / "library.py").write_text(MODEL.replace("class Book:", 'class Book:\n    """Book → shelf."""\n', 1))
+        monkeypatch.setattr("sys.argv", ["keygraph", "schema", "--model", "library"])
+        printed = io.BytesIO()
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, "ascii"))
+        with pytest.raises(SystemExit, match="0"):
+            main()
+        assert "Book → shelf." in printed.getvalue().decode()
 
     def test_a_model_with_mistakes_lists_them(self, library: Path) -> None:
         (library / "library.py").write_text(MODEL.replace("{isbn}", "{isbm}"))
