@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import types
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 from keygraph.dynamo.store import BatchWrite, CreateTable, Query
 from keygraph.engines.open import open_store
 from keygraph_resolvers import OperationRequest, Service, build_schema, check
-from keygraph_server.hot import command
 from keygraph_server.hot.advice import Advice, Adviser, Totals
 from keygraph_server.http.graphql_http import HTTPObservation
 from keygraph_server.http.requests import RequestHeaders
@@ -235,7 +235,9 @@ def partition(
 
 class TestAdvice:
     def advice(self, module: types.ModuleType, *workers: dict[str, Any]) -> list[Advice]:
-        return Adviser(module.graph, module).advice(Totals.of(workers))
+        totals = Totals()
+        totals.add(workers)
+        return Adviser(module.graph, module).advice(totals)
 
     def test_a_busy_partition_gets_shards(self, module: types.ModuleType) -> None:
         worker = told(
@@ -313,6 +315,18 @@ class TestAdvice:
         check(league(changed).graph)
 
 
+def answered(monkeypatch: pytest.MonkeyPatch, reports: object) -> list[str]:
+    """Lets every server answer with these reports. Returns the addresses that are requested."""
+    requested: list[str] = []
+
+    def answer(url: str, timeout: float) -> io.BytesIO:
+        requested.append(url)
+        return io.BytesIO(json.dumps(reports).encode())
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    return requested
+
+
 class TestCommand:
     @pytest.fixture(autouse=True)
     def model(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,11 +339,10 @@ class TestCommand:
             [spent("Team.goals", "Count", 60.0), spent("Team.members", "Query", 40.0)],
             [partition("Team.goals", "5f2c0e11aa07", 60.0)],
         )
-        asked: list[str] = []
-        monkeypatch.setattr(command, "_reports_of", lambda address: asked.append(address) or [worker, worker])
+        asked = answered(monkeypatch, [worker, worker])
         result = run("hot", "--model", "league_hot", "--url", "http://one:1/", "--url", "http://two:2")
         assert result.exit_code == 0
-        assert asked == ["http://one:1", "http://two:2"]
+        assert asked == ["http://one:1/hot", "http://two:2/hot"]
         lines = shown_lines(result.stdout)
         assert lines[0] == "400.0 units per second in the last 10 minutes, by 4 workers."
         assert any(each.split() == ["Team.goals", "Count", "240.0", "60%", "240.0"] for each in lines)
@@ -352,3 +365,28 @@ class TestCommand:
         assert result.exit_code == 1
         assert result.stderr.startswith("keygraph: no server is given. Name its metrics port: ")
         assert "set KEYGRAPH_METRICS_PORT" in result.stderr
+
+    def test_a_password_in_an_address_is_not_printed(self) -> None:
+        result = run("hot", "--model", "league_hot", "--url", "http://user:hunter2@127.0.0.1")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith(
+            "keygraph: an address with a user name or a password cannot be used. "
+        )
+        assert "hunter2" not in result.stderr
+
+    def test_what_is_no_report_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        answered(monkeypatch, [{"seconds": "long"}])
+        result = run("hot", "--model", "league_hot", "--url", "http://one:1")
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+
+    def test_no_text_of_a_key_is_obeyed_by_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that may name keys."""
+        key = "TEAM#\x1b]0;\u202e"
+        answered(
+            monkeypatch,
+            [told([spent("Team.goals", "Query", 9e3)], [partition("Team.goals", key, 9e3, writes=True)])],
+        )
+        for form in ([], ["--json"]):
+            result = run("hot", "--model", "league_hot", "--url", "http://one:1", *form)
+            assert result.stdout.count("TEAM#\\u001b]0;\\u202e") == 2
+            assert not {"\x1b", "\u202e"} & {*result.stdout}

@@ -55,3 +55,6 @@ def test_no_file_is_replaced() -> None:
     assert not Path("league.jsonl").exists()
     Path("league.jsonl").write_text("mine")
     assert run("init").stderr.startswith("keygraph: league.py and league.jsonl already exist. ")
+    Path("club.py").symlink_to("elsewhere.py")
+    assert run("init", "club").stderr.startswith("keygraph: club.py already exists. ")
+    assert not Path("elsewhere.py").exists()

@@ -33,7 +33,7 @@ def init(
     if other is not None:
         raise CommandError(f"{name} is the name of {other}", "Choose another name: keygraph init NAME")
     written = {Path(name).with_suffix(file.suffix): file.read_bytes() for file in files}
-    taken = [str(file) for file in written if file.exists()]
+    taken = [str(file) for file in written if file.exists() or file.is_symlink()]
     if taken:
         exist = "exists" if len(taken) == 1 else "exist"
         raise CommandError(f"{' and '.join(taken)} already {exist}", "Choose another name, or another folder")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -34,22 +34,19 @@ class Totals:
     fields: dict[tuple[str, str], FieldCost] = field(default_factory=dict)
     partitions: dict[tuple[str | None, str], PartitionCost] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, reports: Sequence[Mapping[str, Any]]) -> Totals:
-        """Adds up the reports of server processes."""
-        totals = cls()
+    def add(self, reports: Iterable[Mapping[str, Any]]) -> None:
+        """Adds the reports of server processes."""
         for each in reports:
-            totals.workers += 1
-            totals.seconds = max(totals.seconds, each["seconds"])
+            self.workers += 1
+            self.seconds = max(self.seconds, each["seconds"])
             for spent in each["fields"]:
-                cost = totals.fields.setdefault((spent["field"], spent["kind"]), FieldCost())
+                cost = self.fields.setdefault((spent["field"], spent["kind"]), FieldCost())
                 cost.units += spent["units"]
                 cost.requests += spent["requests"]
                 cost.attributes |= set(spent["attributes"])
             for spent in each["partitions"]:
-                partition = totals.partitions.setdefault((spent["index"], spent["key"]), PartitionCost())
+                partition = self.partitions.setdefault((spent["index"], spent["key"]), PartitionCost())
                 partition.add(spent["field"], spent["units"], is_write=spent["writes"])
-        return totals
 
     @property
     def units(self) -> float:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
 import urllib.request
 from dataclasses import asdict
+from http.client import HTTPException
 from typing import Annotated, Any
 
 import orjson
 import typer
 
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import CommandError, printable
 from keygraph_server.hot.advice import Adviser, Totals
 from keygraph_server.listening import url_of
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.terminal.output import grid, out
+from keygraph_server.terminal.output import grid, json_text, out
 
 _SECONDS = 10.0
 _ROWS = 10
+_REPORT_BYTES = 2**26
+"""More than the reports of any number of workers."""
 
 
 def hot(
@@ -41,14 +42,13 @@ def hot(
     """
     settings = read_settings(model=model)
     found = configured_model(settings)
-    reports: list[dict[str, Any]] = []
+    totals = Totals()
     for each in url or [_address(settings)]:
-        reports += _reports_of(each.rstrip("/"))
-    totals = Totals.of(reports)
+        _add_reports(totals, each.rstrip("/"))
     advice = Adviser(found.graph, found.module).advice(totals)
     if as_json:
         typer.echo(
-            json.dumps(
+            json_text(
                 {
                     "seconds": totals.seconds,
                     "workers": totals.workers,
@@ -68,13 +68,13 @@ def hot(
                     ],
                     "advice": [asdict(each) for each in advice],
                 },
-                indent=2,
+                is_indented=True,
             )
         )
         return
     _draw(totals)
     for number, one in enumerate(advice, 1):
-        typer.echo(f"{number}. {one.text}")
+        typer.echo(f"{number}. {printable(one.text)}")
         for line in one.lines:
             typer.echo(f"       {line}")
     if not advice:
@@ -90,17 +90,21 @@ def _address(settings: Settings) -> str:
     return url_of(settings.metrics_host, settings.metrics_port)
 
 
-def _reports_of(address: str) -> list[dict[str, Any]]:
-    """Returns the reports of one server's workers."""
+def _add_reports(totals: Totals, address: str) -> None:
+    """Adds the reports of one server's workers."""
+    if "@" in address:
+        raise CommandError(
+            "an address with a user name or a password cannot be used",
+            "Leave them out: --url http://HOST:PORT",
+        )
     try:
         with urllib.request.urlopen(f"{address}/hot", timeout=_SECONDS) as answer:
-            reports: list[dict[str, Any]] = orjson.loads(answer.read())
-    except (OSError, ValueError, urllib.error.URLError) as error:
+            totals.add(orjson.loads(answer.read(_REPORT_BYTES)))
+    except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
         problem = f"{address} does not report costs: {getattr(error, 'reason', error)}"
         raise CommandError(
             problem, "Start the server with KEYGRAPH_METRICS_PORT, and name that port"
         ) from None
-    return reports
 
 
 def _sorted(costs: Any) -> list[Any]:
