@@ -140,7 +140,8 @@ def expected_message(error: Exception) -> str | None:
     elif isinstance(error, OSError) and error.errno is not None:
         # Of the output, which may be full, or of the process, which may open no more files.
         error = CommandError(
-            f"it cannot read or write ({error.strerror})", "Check the output, the disk and the limits of the process"
+            f"it cannot read or write ({error.strerror})",
+            "Check the output, the disk and the limits of the process",
         )
     if isinstance(error, CommandError | KeygraphError | ModelError):
         lines = [str(error)] if isinstance(error, CommandError) else str(error).split("\n")

@@ -18,6 +18,7 @@ from keygraph import Graph, StoreError, open_store
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import CreateTable, DescribeTable, Store
 from keygraph.dynamo.table import Table
+from keygraph.engines.open import is_endpoint
 from keygraph.errors import TableMissing, Unavailable
 from keygraph.tables.attributes import AttributeCounter, unmatched
 from keygraph.tables.item_keys import ItemKeys
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _SAMPLE_ITEMS = 200
 _CONNECT_SECONDS = 1.0
+_AWS = "https://dynamodb.amazonaws.com"
+"""In place of the endpoint of a region, of which AWS's settings decide."""
 _CERTAIN = 20
 """A field that is absent from fewer items of a type may be absent by chance, unless another attribute has its name."""
 
@@ -71,26 +74,40 @@ def configured_fan_out(address: SecretStr) -> Redis:
 async def open_answering_store(settings: Settings, table: Table) -> AsyncIterator[Store]:
     """The store that the settings name, for a command.
 
-    Raises Unavailable if nothing listens at its address: the store itself would retry until its deadline.
+    Raises Unavailable if nothing listens at its address, or at that of its proxy: the store itself would retry until its
+    deadline.
     """
-    parts = urlsplit(settings.store_address)
-    host = parts.hostname or ""
-    if parts.scheme in {"http", "https"} and not _has_proxy(parts.scheme, host):
-        port = parts.port or (443 if parts.scheme == "https" else 80)
+    proxy = _proxy_of(settings.store_address)
+    parts = urlsplit(proxy or settings.store_address)
+    if parts.scheme in {"http", "https"}:
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         try:
             _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _CONNECT_SECONDS)
         except OSError:
-            raise Unavailable(f"no connection to DynamoDB at {host}:{port}: is it running?") from None
+            what = "the proxy of DynamoDB" if proxy else "DynamoDB"
+            raise Unavailable(f"no connection to {what} at {host}:{port}: is it running?") from None
         writer.close()
     async with open_configured_store(settings, table) as store:
         yield store
 
 
-def _has_proxy(scheme: str, host: str) -> bool:
+def _proxy_of(address: str) -> str | None:
+    """The proxy that AWS's library uses for a store, by the environment. Raises Unavailable if it is no address."""
+    parts = urlsplit(_AWS if address == "aws" else address)
+    if parts.scheme not in {"http", "https"}:
+        return None
     # Imported here, because it loads half of Python's network libraries.
     from urllib.request import getproxies, proxy_bypass
 
-    return scheme in getproxies() and not proxy_bypass(host)
+    proxy = getproxies().get(parts.scheme)
+    if proxy is None or proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "//" in proxy else f"http://{proxy}"
+    if not is_endpoint(proxy):
+        raise Unavailable(
+            f"{parts.scheme.upper()}_PROXY is not the address of a proxy: set it to http://HOST:PORT"
+        )
+    return proxy
 
 
 async def live_table(settings: Settings, table: Table) -> Table | None:

@@ -573,6 +573,8 @@ async def test_a_redirect_is_not_followed(name: TransportName, aws: pytest.Monke
 
 
 async def test_the_transport_asked_for_is_used(aws: pytest.MonkeyPatch) -> None:
+    aws.setenv("HTTP_PROXY", "http://proxy:3128")  # of plain HTTP alone
+    aws.setenv("NO_PROXY", "example.com")
     async with open_dynamodb(table) as store:
         assert type(store._transport) is DirectTransport
     async with open_dynamodb(table, transport="aioboto3") as store:

@@ -89,7 +89,9 @@ class TestErrors:
     def test_what_a_locale_has_no_characters_for_is_printed(
         self, library: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        (library / "library.py").write_text(MODEL.replace("class Book:", 'class Book:\n    """Book → shelf."""\n', 1))
+        (library / "library.py").write_text(
+            MODEL.replace("class Book:", 'class Book:\n    """Book → shelf."""\n', 1)
+        )
         monkeypatch.setattr("sys.argv", ["keygraph", "schema", "--model", "library"])
         printed = io.BytesIO()
         monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, "ascii"))
@@ -314,6 +316,15 @@ class TestStart:
         result = run(*words, *model, "--store", f"http://127.0.0.1:{port}")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == f"keygraph: no connection to DynamoDB at 127.0.0.1:{port}: is it running?\n"
+        monkeypatch.setenv("HTTPS_PROXY", f"user:hunter2@127.0.0.1:{port}")
+        result = run(*words, *model, "--store", "aws")
+        assert (
+            result.stderr
+            == f"keygraph: no connection to the proxy of DynamoDB at 127.0.0.1:{port}: is it running?\n"
+        )
+        monkeypatch.setenv("HTTPS_PROXY", "http://user:hunter2@proxy:port")
+        result = run(*words, *model, "--store", "aws")
+        assert result.stderr.startswith("keygraph: HTTPS_PROXY is not the address of a proxy: ")
 
 
 class TestSchema:

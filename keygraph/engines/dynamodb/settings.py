@@ -252,7 +252,7 @@ async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credential
 def _unknown_to_direct(boto_client: Any, session: AioSession) -> str | None:
     """Returns the AWS setting that the direct transport does not support; None if it supports all."""
     config, url = boto_client.meta.config, boto_client.meta.endpoint_url
-    if config.proxies or get_environ_proxies(url):
+    if urlsplit(url).scheme in (config.proxies or get_environ_proxies(url)):
         return "a proxy is set"
     if config.proxies_config or config.client_cert:
         return "proxy settings or a client certificate are set"
