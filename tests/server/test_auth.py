@@ -205,6 +205,8 @@ ODD_KEYS: list[Any] = [
     {"kty": "EC", "kid": "odd", "crv": "P-256", "x": "AA", "y": "AA"},
     {"kty": "EC", "kid": "odd", "crv": ["P-256"], "x": [], "y": {}},
     {"kty": "OKP", "kid": "odd", "crv": "Ed25519", "x": "AA"},
+    *({"kty": "OKP", "kid": "odd", "crv": "Ed25519", "x": x.ljust(43, "A")} for x in ("", "AQ", "xxdqcD1N2E-6PAt2DRBnDyogU_osOczGTsf9d5KsA3o")),
+    {"kty": "OKP", "kid": "odd", "crv": "Ed448", "x": "A" * 76},
     {"kty": "oct", "kid": "odd", "alg": "HS256", "k": "c2VjcmV0"},
     {"kty": "quantum", "kid": "odd"},
     {**RSAAlgorithm.to_jwk(SMALL_RSA_KEY.public_key(), as_dict=True), "kid": "odd", "alg": "RS256"},

@@ -43,6 +43,11 @@ _CURVES = {
     "secp256k1": ("ES256K",),
 }
 _EDWARDS = ("EdDSA",)
+_EDWARDS_FIELDS = {
+    32: (2**255 - 19, 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7),
+    57: (2**448 - 2**224 - 1, 0),
+}
+"""The prime of Ed25519 and of Ed448, by the bytes of a key, and the y of a point of order 8, if there is one."""
 PUBLIC = (*_RSA, *(name for names in _CURVES.values() for name in names), *_EDWARDS)
 
 FRESH_SECONDS = 300.0
@@ -106,6 +111,11 @@ def _algorithms_of(key: object) -> Sequence[str]:
         case EllipticCurvePublicKey(curve=curve) if curve.name in _CURVES:
             return _CURVES[curve.name]
         case Ed25519PublicKey() | Ed448PublicKey():
+            point = key.public_bytes_raw()
+            prime, eighth = _EDWARDS_FIELDS[len(point)]
+            y = int.from_bytes(point, "little") % (1 << 8 * len(point) - 1) % prime
+            if y in {0, 1, prime - 1, eighth, prime - eighth}:
+                raise ValueError("anybody can sign for a key of small order, such as one of zeros")
             return _EDWARDS
     raise ValueError("tokens are not verified with a key of this kind")
 
