@@ -269,7 +269,8 @@ def _is_open(
     is_open = write.presence.is_open
     if not write.is_guarded:
         return is_open(members)
-    there = next((item for key in keys if (item := write.stored.get(key)) is not None), None)
+    stored = [*map(write.visible_at, keys), *map(write.stored.get, keys)]
+    there = next((item for item in stored if item is not None), None)
     visible = {each: visible_if(write, each, identity, there) for each in members}
     if all(decision is True for decision in visible.values()):
         return is_open(members)

@@ -89,8 +89,7 @@ def written(write: WriteContext, request: Create | Put) -> Made:
     if there is not None and is_new:
         refusals.found.append(exists(there))
     elif there is not None:
-        # It stays in the shard where it was put.
-        item |= {key.name: there[key.name] for key in write.graph.table.keys}
+        item |= _in_its_shard(write, there)
         size = None
     if known is not None:
         lasting = [field.kept_attribute for field in write.lasting(record)]
@@ -109,6 +108,11 @@ def written(write: WriteContext, request: Create | Put) -> Made:
     is_known = isinstance(request, Create) or request.is_read
     done = Done(record, identity, item, is_new=there is None if is_known else None)
     return [*steps, *ends.checks(write, request)], done
+
+
+def _in_its_shard(write: WriteContext, there: Item) -> Item:
+    """Returns the key of a stored item: whoever writes it leaves it in the shard where it was put."""
+    return {key.name: there[key.name] for key in write.graph.table.keys}
 
 
 def _allowed(
@@ -153,7 +157,7 @@ def _other_written(
     read = None if there is None else partners.stored(write, record, there)
     back = None if found is None else partners.other(write, other, found, where)
     if found is not None:
-        made |= {key.name: found[key.name] for key in write.graph.table.keys}
+        made |= _in_its_shard(write, found)
         if back is not None and key_of(back) != key_of(item):
             problem = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
             write.refusals.add(where, problem, code=Code.CONFLICT)
@@ -228,6 +232,7 @@ def changed(write: WriteContext, request: Change, *, is_upsert: bool = False) ->
         attributes = actions.changed(maker.without_own_keys(old), changes)
         replaced = Replaced(old, frozenset(write.changed_names(request)))
         new, identity = maker.with_keys(attributes, refusals.at(where), replaced=replaced)
+        new |= _in_its_shard(write, old)
         if identity != request.identity:
             # A method would write another key.
             _refuse_key(write, request, request.names & write.names_in_key(record))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from graphql import parse
 
-from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, read, record, viewer, write
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Query, Scan
 from keygraph_resolvers import OperationRequest, build_schema
@@ -211,6 +212,51 @@ async def test_a_batch_waits_for_a_shard_that_skips_what_stands_at_the_cursor(ma
     assert found["long"]["results"]["nodes"][0]["player"]["results"]["nodes"] == [{"rival": {"name": "x"}}]
     # The games, and the rivals of both.
     assert made.operations["BatchGetItem"] == 2
+
+
+by_owner = Index("ByOwner", "ByOwnerPK", "ByOwnerSK")
+
+
+@node(
+    "LOCKER#{locker_id}#{shard}", "LOCKER", by_owner("OWNER#{owner}", "{locker_id}"), shards=3, writes=True,
+    access=[read(where={"owner": viewer("sub")}), write()],
+)  # fmt: skip
+class Locker:
+    locker_id: ID
+    owner: str
+
+
+@record("KEYS#{locker.locker_id}", "{number}", access=[read(), write()])
+class LockerKey:
+    locker: Locker
+    number: int
+
+
+lockers = filled(
+    Graph(Table("Lockers", partition_key="PK", sort_key="SK", indexes=[by_owner]), Locker, LockerKey)
+)
+
+
+@pytest.mark.parametrize("shard", range(3))
+async def test_an_item_of_any_shard_is_written_where_it_is_whatever_is_hidden_beside_it(
+    lockers: World, shard: int
+) -> None:
+    def item(shard: int, owner: str) -> Item:
+        keys = {"PK": f"LOCKER#a#{shard}", "SK": "LOCKER", "ByOwnerPK": f"OWNER#{owner}", "ByOwnerSK": "a"}
+        return {**keys, "locker_id": "a", "owner": owner}
+
+    hidden = [item(each, "bob") for each in range(3) if each != shard]
+    await lockers.put(item(shard, "ann"), *hidden)
+    for document in (
+        'mutation { putLockerKey(input: {lockerId: "a", number: 1}) { lockerKey { locker { owner } } } }',
+        'mutation { updateLocker(input: {lockerId: "a", owner: "ann"}) { locker { owner } } }',
+        'mutation { upsertLocker(input: {lockerId: "a", owner: "ann"}) { created } }',
+    ):
+        answer = await lockers.service.execute(OperationRequest(document, viewer={"sub": "ann"}))
+        assert "errors" not in answer, answer["errors"]
+    scanned = (await lockers.tracer.store.send(Scan())).items
+    written = [each for each in scanned if each["SK"] == "LOCKER" and each["owner"] == "ann"]
+    assert written == [item(shard, "ann")]
 
 
 by_day = Index("ByDay", "ByDayPK", "ByDaySK")
