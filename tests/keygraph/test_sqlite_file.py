@@ -282,6 +282,31 @@ def _shorten_log(path: Path) -> None:
     os.truncate(log, log.stat().st_size - 100)
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_nothing_is_acknowledged_after_another_process_has_lost_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
+) -> None:
+    """That one moves the log into the file, which would look like the only change to whoever looks later."""
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    monkeypatch.setattr(engine, "_WATCHED_SECONDS", 3600)
+    async with opened(path) as one, open_sqlite(path, SHOP) as other:
+        await put(other, {"PK": "p", "SK": "before"})
+        assert one.outage is None
+        if is_replaced:
+            path.rename(away)
+            path.write_text("another")
+            assert one._files.problem()
+            away.replace(path)
+        else:
+            os.utime(path)
+        assert "shop.db was replaced" in (one.outage or "")
+        one._writing.executor.submit(int).result()
+        with pytest.raises(Unavailable):
+            await put(other, {"PK": "p", "SK": "lost"})
+    async with open_sqlite(path, SHOP) as shop:
+        assert (await shop.send(Count("p"))).count == 1
+
+
 async def _refused(shop: SQLiteStore) -> str:
     """Returns why a write is refused, and then a read as well."""
     with pytest.raises(Unavailable) as write:

@@ -269,7 +269,8 @@ class SQLiteStore:
         """Moves acknowledged writes from the log into the file that they belong to, wherever that is now.
 
         Without its log, a moved file lacks the last writes. Whoever opens another file in its place makes a log for that,
-        and does not get this one.
+        and does not get this one. Nor do other processes write on into it: they could take what this one has just changed
+        for all that has happened to the file.
         """
         if self._last_log is None:
             self._last_log = self._files.log_state
@@ -278,7 +279,7 @@ class SQLiteStore:
             with suppress(sqlite3.Error), self._writing.connection() as connection:
                 [is_busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 self._is_log_empty = not is_busy
-        if self._is_log_empty and self._files.is_another_there:
+        if self._is_log_empty and self._files.is_lost:
             self._files.unlink_log()
 
     # --- Reads ------------------------------------------------------------------------------------------

@@ -129,6 +129,11 @@ class OpenFiles:
         return self._whole_end is None
 
     @property
+    def is_lost(self) -> bool:
+        """Whether a file was cut or overwritten, or another one was in its place, so that this one is not used any more."""
+        return self._lost is not None
+
+    @property
     def is_another_there(self) -> bool:
         """Whether another database is in the place of this one. Nobody uses an empty file: SQLite takes no log for it, and
         Keygraph refuses it."""
@@ -138,18 +143,12 @@ class OpenFiles:
             return False
         return found.st_size > 0 and not os.path.samestat(found, self._opened[self._database])
 
-    def _is_there(self, path: Path) -> bool | None:
-        """Returns whether it is the file that was opened; None if none can be found there."""
-        try:
-            return os.path.samestat(path.stat(), self._opened[path])
-        except OSError:
-            return None
-
     def unlink_log(self) -> None:
-        """Takes the log and its index away from another database, which would be read and written by them."""
+        """Takes the log and its index away from another database, which would be read and written by them, and from the
+        processes that use this one and have not noticed what this one has: they miss the log."""
         for path in list(self._opened)[1:]:
-            if self._is_there(path):
-                with suppress(OSError):
+            with suppress(OSError):
+                if os.path.samestat(path.stat(), self._opened[path]):
                     path.unlink()
 
     @property
@@ -171,12 +170,14 @@ class OpenFiles:
 
     def problem(self) -> str | None:
         """What has happened to a file; None if all are in their places."""
-        copied = self._copied
+        copied, lost = self._copied, self._lost
         for path, opened in self._opened.items():
             try:
                 found = path.stat()
             except OSError:
-                return f"{path} was moved or deleted while it was in use: put it back, or restart"
+                if lost is None:
+                    return f"{path} was moved or deleted while it was in use: put it back, or restart"
+                break
             # No other file gets the inode of one that is open.
             is_same = os.path.samestat(found, opened)
             # Nobody uses an empty database that is in the place of this one.
@@ -190,8 +191,11 @@ class OpenFiles:
             elif self._is_changed(path, found, copied) if is_same else is_used:
                 self._lost = path
             if path is self._lost or not is_same:
-                return f"{path} was replaced or overwritten while it was in use: restart with the right file there"
-        return None
+                lost = path
+                break
+        if lost is None:
+            return None
+        return f"{lost} was replaced or overwritten while it was in use: restart with the right file there"
 
     def _is_cut(self) -> bool:
         """Returns whether somebody else has shortened the log, so that nobody would read what is written behind the end."""
@@ -238,8 +242,7 @@ class OpenFiles:
 
     def check(self) -> None:
         """Raises Unavailable if a file is not in its place."""
-        problem = self.problem()
-        if problem is not None:
+        if problem := self.problem():
             raise Unavailable(problem)
 
 
