@@ -59,4 +59,5 @@ def is_endpoint(url: str) -> bool:
 
 def shown_address(url: str) -> str:
     """Returns the address of a store without a user name and a password."""
-    return f"{url.partition(':')[0]}://…@{url.rpartition('@')[2]}" if "@" in url and "://" in url else url
+    scheme = url.partition(":")[0]
+    return url if "@" not in url or scheme == "sqlite" else f"{scheme}://…@{url.rpartition('@')[2]}"

@@ -40,6 +40,7 @@ async def test_each_engine_by_its_address(
         ("http://", "'http://'"),
         ("http://host:port", "'http://host:port'"),
         ("ftp://me:secret@host", "'ftp://…@host'"),
+        ("http:me:secret@host", "'http://…@host'"),
     ],
 )
 def test_what_is_no_address(url: str, shown: str) -> None:

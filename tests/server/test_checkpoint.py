@@ -9,9 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from keygraph import Graph
+from keygraph import Graph, Table
+from keygraph_server.commands.verify import RunningVerification
 from keygraph_server.jobs.checkpoint import StateFile
 from keygraph_server.jobs.declaration import declaration_digest
+from keygraph_server.settings import Settings
 from tests.server.command_line import run
 from tests.server.tables import FILE, make_table
 
@@ -53,6 +55,12 @@ def test_a_state_is_readable_by_its_owner_and_leaves_nothing_beside_it(
         file.save({"last": "another"})
     assert [each.name for each in file.path.parent.iterdir()] == [file.path.name]
     assert file.read() == {"last": "a value"}
+
+
+def test_a_state_holds_no_password_of_a_store() -> None:
+    settings = Settings(store="http://me:secret@localhost:8000")
+    job = RunningVerification(Graph(Table("Notes", partition_key="pk")), settings, 1, 0, None, None)
+    assert job._what[0] == "http://…@localhost:8000"
 
 
 MODEL = """

@@ -205,7 +205,7 @@ class _Summarizing:
     async def run(self, *, resume: bool) -> None:
         """Does the whole job. A CommandError says how to continue."""
         what = [
-            self.settings.store_address,
+            self.settings.displayed_store,
             self.graph.table.name,
             declaration_digest(self.graph),
             f"{self.options.is_dry_run} {self.options.only_changed}",

@@ -167,7 +167,7 @@ class RunningVerification:
         self._started = time.monotonic()
         # Identifies the verification. The state of another one cannot be resumed.
         self._what = [
-            self.settings.store_address,
+            self.settings.displayed_store,
             self.graph.table.name,
             str(self.segments),
             str(self.examples),
