@@ -217,6 +217,9 @@ async def test_old_changes_are_deleted_by_age_and_by_size(
         assert begin.position is not None
         with pytest.raises(StreamTrimmed):
             await store.send(ReadRecords(stream.name, shard.name, begin.position))
+        for of_another_program in ("9" * 30, "0" * 5000):
+            with pytest.raises(StreamTrimmed):
+                await store.send(ReadRecords(stream.name, shard.name, ShardPosition(of_another_program)))
         reader = StreamReader(store, {shard.name: begin.position})
         with pytest.raises(StreamTrimmed):
             await reader.read()

@@ -63,8 +63,10 @@ def latest_position(connection: sqlite3.Connection, layout: Layout, request: Lat
 
 def read_records(connection: sqlite3.Connection, layout: Layout, request: ReadRecords) -> RecordPage:
     """Returns the next changes. Raises StreamTrimmed."""
-    log = _log(layout, request.stream)
-    after = int(request.position.after or 0)
+    log, text = _log(layout, request.stream), request.position.after
+    if len(text) > _DIGITS or text > _text(_last_number(connection, log)):
+        raise _trimmed()  # another program has made it
+    after = int(text or 0)
     cursor = connection.execute(
         f"SELECT number, at, old, new FROM {log} WHERE number > ? ORDER BY number LIMIT ?",
         (after, _PAGE_RECORDS),
@@ -73,7 +75,7 @@ def read_records(connection: sqlite3.Connection, layout: Layout, request: ReadRe
     # A statement that is not read to its end, and that an error keeps, would keep what the connection sees.
     with closing(cursor):
         for number, at, old, new in cursor:
-            if not records and request.position.after and number > after + 1:
+            if not records and text and number > after + 1:
                 raise _trimmed()
             before, item = (
                 None if content is None else whole(stored_item(content)) for content in (old, new)
@@ -83,7 +85,7 @@ def read_records(connection: sqlite3.Connection, layout: Layout, request: ReadRe
             size += len(old or b"") + len(new or b"")
             if size >= _PAGE_BYTES:
                 break
-    if not records and request.position.after and _last_number(connection, log) != after:
+    if not records and text and _last_number(connection, log) != after:
         raise _trimmed()
     position = ShardPosition(records[-1].position) if records else request.position
     return RecordPage(tuple(records), position)
