@@ -23,7 +23,7 @@ from keygraph.errors import TableMissing, Unavailable
 from keygraph.tables.attributes import AttributeCounter, unmatched
 from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.sample import sample
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import CommandError, printable
 from keygraph_server.settings import Settings
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ async def comparison(settings: Settings, declared: Table) -> str:
     if not differing:
         return f"The table in {address} matches the model."
     return "\n".join(
-        (f"The table in {address} differs from the model:", *(f"  - {each}" for each in differing))
+        (f"The table in {address} differs from the model:", *(f"  - {printable(each)}" for each in differing))
     )
 
 

@@ -422,13 +422,15 @@ def test_refused_items_can_be_passed_over() -> None:
         {"SK": "A"},
         user(9, bio="x" * 410_000),
         user(9, GSI1PK=5, GSI1SK="5"),
+        '{"\\u001b\\u202e": 1, "\\u001b\\u202e": 2}',
     ]
     lines = write_lines("users.jsonl", [user(1), *bad, user(2)])
     result = run("load", lines, "--store", FILE, "--skip-refused")
     assert result.exit_code == 0
-    assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData, 5 refused.\n"
+    assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData, 6 refused.\n"
     refused = result.stderr.splitlines()
-    assert [line.partition(" ")[0] for line in refused] == [f"users.jsonl:{n}:" for n in (2, 3, 4, 5, 6)]
+    assert [line.partition(" ")[0] for line in refused] == [f"users.jsonl:{n}:" for n in (2, 3, 4, 5, 6, 7)]
+    assert refused[5] == r"users.jsonl:7: it has \u001b\u202e twice."  # what a terminal does not obey
     assert refused[0] == "users.jsonl:2: it is not JSON: Expecting value at column 8."
     assert (
         "this item (USER#1 / ORDER#1) matches no declared type: its key fits none of the templates: "

@@ -56,6 +56,15 @@ def test_create_does_not_pass_over_another_table() -> None:
     assert result.stderr.count("\n") == 1
 
 
+def test_no_name_in_a_table_is_obeyed_by_a_terminal() -> None:
+    odd = [Index(name, "x\x1b]0;", "y\u202e") for name in ("GSI1", "Other")]
+    make_table(FILE, table=Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=odd))
+    for command in ("describe", "table describe", "table update --remove", "table update --remove --yes"):
+        result = run(*command.split(), "--store", FILE)
+        assert "x\\u001b]0;" in result.stdout
+        assert not {"\x1b", "\u202e"} & {*result.output}
+
+
 def test_describe_shows_the_declared_table(address: str) -> None:
     drop_table(address)
     missing = run("table", "describe", "--store", address)

@@ -31,7 +31,7 @@ from keygraph.tables.item_fields import ItemFields, ItemRules
 from keygraph.tables.pairs import Pairs
 from keygraph.writing.presence import Presence
 from keygraph.writing.sending.idempotency import is_note
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import CommandError, printable
 from keygraph_server.jobs.checkpoint import (
     NOWHERE,
     CannotResumeError,
@@ -244,7 +244,7 @@ class Batches:
         if not self.skips_refused:
             raise CommandError(problem, self.fix)
         self.refused += 1
-        typer.echo(f"{problem}.", err=True)
+        typer.echo(f"{printable(problem)}.", err=True)
 
     def _item(self, entry: SourceEntry) -> Item | None:
         """The item; None for a note of an idempotency key. A shard of a node is loaded as it is. Raises ValueError or BadUserInput if it is not an item, or

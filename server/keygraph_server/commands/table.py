@@ -32,7 +32,7 @@ from keygraph.tables.findings import Problem
 from keygraph.tables.sample import sample
 from keygraph.tables.verify import Window
 from keygraph_server.commands.verify import FOUND
-from keygraph_server.errors import CommandError
+from keygraph_server.errors import CommandError, printable
 from keygraph_server.jobs.checkpoint import finished
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
@@ -207,7 +207,7 @@ def _summary(table: Table) -> str:
 
 
 def _with_keys(index: Index) -> str:
-    return f"index {index.name} ({', '.join(key.name for key in index.keys)})"
+    return printable(f"index {index.name} ({', '.join(key.name for key in index.keys)})")
 
 
 # --- The table becomes what the model says ------------------------------------------------------------
