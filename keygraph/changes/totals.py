@@ -28,7 +28,7 @@ from keygraph.graph import Graph
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import combined, stored_value
-from keygraph.tables.totals import listed
+from keygraph.tables.totals import computed, listed
 from keygraph.walks.walk import Vertex
 
 _TRIES = 20
@@ -112,10 +112,7 @@ class StreamTotals:
     async def _is_plainly_right(self, node: Node) -> bool:
         """Returns whether the node, its ledger and its lists agree without regard to what is under way."""
         ledger, item = await self._there(node)
-        totals = {each: combined(each, ()) for each in self._tallies.of[node[0]]}
-        async for page in listed(self._graph, self._store, node[1], self._tallies.of[node[0]]):
-            for _, of, value in page:
-                totals[of] = combined(of, [totals[of], value])
+        totals = await computed(self._graph, self._store, node[1], self._tallies.of[node[0]])
         return all(
             value == ledger.value_of(each) and (item is None or stored_value(each, item) in (None, value))
             for each, value in totals.items()

@@ -125,16 +125,10 @@ class SelectedField:
     def model_name(self) -> str | None:
         """Its name in the model; None for fields that the model does not name."""
         match self.kind:
-            case kinds.Stored(stored):
-                return stored.name
-            case kinds.NodeAt(end):
-                return end.name
-            case kinds.Called(method):
-                return method.name
+            case kinds.Stored(of) | kinds.NodeAt(of) | kinds.Called(of) | kinds.WalkOf(of):
+                return of.name
             case kinds.ListOf(path) if path.owner is not None:
                 return path.name
-            case kinds.WalkOf(walk):
-                return walk.name
         return None
 
     def has_argument(self, name: str) -> bool:
@@ -251,14 +245,10 @@ class Selection:
         names = set()
         for each in self.fields:
             match each.kind:
-                case kinds.Stored(stored):
-                    names.add(stored.name)
-                case kinds.NodeAt(end):
-                    names.add(end.name)
+                case kinds.Stored(of) | kinds.NodeAt(of) | kinds.Called(of):
+                    names.add(of.name)
                 case kinds.FarNode(path) if path.far_end is not None:
                     names.add(path.far_end)
-                case kinds.Called(method):
-                    names.add(method.name)
                 case kinds.WalkOf(walk) if walk.options.is_kept:
                     names.add(walk.name)
             names |= {number.name for number in each.numbers.values()}

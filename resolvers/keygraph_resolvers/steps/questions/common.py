@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil, log
 from typing import Any, cast
 
+from keygraph.dynamo.limits import READ_UNIT_BYTES
 from keygraph.errors import CorruptItem
 from keygraph.lists.describe import DescribedRequest, described_requests
 from keygraph.lists.extent import Extent, Located, Place
 from keygraph.lists.named_edges import Ranks, in_list
 from keygraph.lists.query import ListQuery
-from keygraph.lists.reading import Found, page_requests
+from keygraph.lists.reading import LARGEST_LIMIT, Found, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import is_decided_by_key, restricted_name
 from keygraph.model.records import RecordType
@@ -25,6 +27,8 @@ from keygraph.names import camel
 from keygraph.walks.common import (
     FIRST,
     FIRST_OF_ALL,
+    GROWTH,
+    MOST_KEYS,
     WEIGHT_OF_A_KEY,
     WEIGHT_OF_A_QUERY,
     Common,
@@ -37,16 +41,25 @@ from keygraph.walks.common import (
     Wanted,
 )
 from keygraph_resolvers.engine.requests import All, Begun, Beside, Load, Reads
-from keygraph_resolvers.engine.worst import Described, Worst, weakly
+from keygraph_resolvers.engine.worst import (
+    MOST_ROUND_TRIPS,
+    Described,
+    KeyLookups,
+    QueryRequests,
+    Times,
+    Wait,
+    Worst,
+    weakly,
+)
 from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
 from keygraph_resolvers.naming.names import ALSO_OF
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.connection import Connection, ListArguments
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.steps.get import filter_visible
+from keygraph_resolvers.steps.get import filter_visible, worst_of_visible
+from keygraph_resolvers.steps.list_worst import Count, ListWorst
 from keygraph_resolvers.steps.lists import ListStep, decided_lists, look_up_items
-from keygraph_resolvers.steps.questions.common_worst import CommonWorst
 
 MOST_IDS = 10
 _WAIT = "common"
@@ -94,6 +107,11 @@ class CommonStep(ListStep):
         """Whether a selected field needs the walk to reach its end."""
         return self.has_total or bool(self.aggregates)
 
+    @property
+    def weight(self) -> int:
+        """The share of the budget, in items, that looking up an edge between two nodes takes."""
+        return WEIGHT_OF_A_KEY if self.path.finds_by_node else WEIGHT_OF_A_QUERY
+
     def read_decided(self, op: Run, connections: Sequence[Connection]) -> Begun:
         begun: Begun = []
         for each in connections:
@@ -110,16 +128,17 @@ class CommonStep(ListStep):
         others = 0
         with suppress(Exception):  # nothing is read; the answer says why
             arguments, most = self.arguments(run), self.most(run)
-            is_merged, is_hidden = arguments.is_merged, arguments.is_hidden(run)
+            is_hidden = arguments.is_hidden(run)
             others = len(arguments.also)
         if not others:
             yield from super().worst(run)
             return
         yield self._common_node
-        common = CommonWorst(most, self.path, others, is_merged=is_merged, is_hidden=is_hidden)
-        yield from common.requests(
-            run, are_decided_by_items=run.access is not None and self._is_decided_by_item()
-        )
+        if run.access is not None and self.path.owner is not None and self._is_decided_by_item():
+            # The others are read first, to know whether the viewer sees them.
+            yield from worst_of_visible(run, (self.path.owner,), others, _WAIT)
+        if self.is_read and not is_hidden:
+            yield from _CommonWorst(self, most, others, arguments.is_merged).requests(run)
 
     def _is_decided_by_item(self) -> bool:
         """Whether only an owner's item can decide that the viewer sees it, or its list."""
@@ -233,15 +252,11 @@ class _CommonReading:
         another walk has used a part."""
         sides, budget = len(self._connections), self._op.limits.read_budget if left is None else left
         if not self._arguments.is_merged:
-            return LookUp(sides, wanted, budget, weight=self._weight, is_ordered=is_ordered)
+            return LookUp(sides, wanted, budget, weight=self._step.weight, is_ordered=is_ordered)
         if wanted is None:
             return Merge(sides, wanted, budget)
         begin = None if extent.after is None else self._connection.query.mark(extent.after)[1]
         return Merge(sides, wanted, budget, forward=extent.forward, begin=begin)
-
-    @property
-    def _weight(self) -> int:
-        return WEIGHT_OF_A_KEY if self._path.finds_by_node else WEIGHT_OF_A_QUERY
 
     def _look_up(self) -> Reads[None]:
         """Looks up all items of the owner's list."""
@@ -251,7 +266,7 @@ class _CommonReading:
             raise items
         self._read_key = _far_reader(self._path)
         known = self._entries(query, in_list(query, items, nodes))
-        walk = LookUp(sides, None, self._op.limits.read_budget, weight=self._weight, known=known)
+        walk = LookUp(sides, None, self._op.limits.read_budget, weight=self._step.weight, known=known)
         yield from self._run_walk(walk, Extent(0))
         yield self._step.take_all(self._op, self._connection, [entry.item for entry in walk.found])
 
@@ -394,3 +409,93 @@ def _far_reader(path: AccessPath) -> Callable[[ListQuery, Located], Any]:
     """Returns a function that reads the identity of the node to which an edge of the path leads."""
     record, end = path.record, path.record.ends[path.far_end or ""]
     return lambda _, located: record.end_identity(located.item, end)
+
+
+# --- What it costs ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _CommonWorst:
+    """The most that one list takes, with the lists of `others` other nodes: the walks of `keygraph.walks.common`, in figures.
+
+    Each round of pages reads more items of each list than the one before it (`GROWTH`), until the budget is used up. A
+    list that ends early takes one more round. Between two rounds of pages there is at most one of keys per hundred keys.
+    """
+
+    step: CommonStep
+    most: ListWorst
+    """The most that the owner's list alone takes."""
+    others: int
+    is_merged: bool
+
+    def requests(self, run: Run) -> Worst:
+        step, most, page = self.step, self.most, self.step.page
+        for link in most.own_links:
+            yield KeyLookups((link.record,), 1 + self.others)
+        if most.own_links:
+            yield Wait(_WAIT, 1, 0)
+        if most.is_key_lookup or most.named is not None:
+            size = yield from most.looked_up()
+            yield QueryRequests(0, is_open=True)
+            yield from self._tests(size * self.others, 0, 1)
+            yield Wait(_WAIT, most.trips, 0, repeats=True)
+            size = min(size, most.size)
+        else:
+            chain = 0
+            for _ in range(step.walks_all + (page is not None) * (1 + most.looks_back)):
+                chain += yield from self._walk(chain)
+            if page is not None and not self.is_merged and step.path.keys.index is not None:
+                yield from self._ranks(chain)
+                chain += 3
+            yield Wait(_WAIT, chain, 0, repeats=True)
+            size = most.size
+        if page is not None and size:
+            yield Times(size)
+            yield from page.worst(run)
+
+    def _walk(self, begins: int) -> Count:
+        """Yields one walk, and returns its number of round trips."""
+        most, budget, lists = self.most, self.most.budget, 1 + self.others
+        shards, pieces, per_page = most.shards, most.pieces, most.per_page
+        rounds = ceil(log(max(GROWTH, budget / FIRST), GROWTH)) + 3 + lists
+        overshoot = 2 * lists * FIRST
+        if most.looks_on:
+            overshoot += lists * shards * pieces * min(LARGEST_LIMIT, per_page)
+        items = budget * (1 if shards == 1 else 1 + shards) + overshoot * shards
+        least = min(32, per_page) if most.looks_on else per_page
+        reads = lists * rounds * shards * (3 if most.looks_on and shards > 1 else 1)
+        requests = reads + ceil(items / least) + lists * shards * pieces
+        tests = (budget // self.step.weight) + 2 * FIRST * lists
+        test_rounds = rounds + budget // (self.step.weight * MOST_KEYS) + 2
+        pages = requests if most.looks_on or shards > 1 else rounds + ceil(items / least) + pieces
+        chain = min(most.trips * (pages + test_rounds), MOST_ROUND_TRIPS)
+        yield self._queries(requests, items, chain, begins)
+        yield from self._tests(tests, begins, chain)
+        yield from most.links_of(requests, items, (begins, begins))
+        return chain
+
+    def _ranks(self, begins: int) -> Worst:
+        """Yields the reads of items with equal sort keys of an index, which decide the order of a page; what they leave
+        of the budget is for a walk in the list's order."""
+        lists, orders = 1 + self.others, self.most.size // 2 + 2
+        items = lists * FIRST + orders
+        requests = (lists + orders) * self.most.shards
+        yield self._queries(requests, items, 3, begins)
+        yield from self.most.links_of(requests, items, (0, begins))
+
+    def _tests(self, tests: int, begins: int, chain: int) -> Worst:
+        """Yields the lookups of `tests` edges between two nodes, in `chain` round trips."""
+        if self.step.path.finds_by_node:
+            within = (begins, begins + chain + self.most.trips - 2)
+            yield KeyLookups(tuple(self.step.path.records), tests, within=within, is_usual=False)
+            for each in self.most.links:
+                yield KeyLookups((each.record,), tests, within=within, is_usual=False)
+            return
+        between = self.step.path.keys_of_both_ends
+        requests = tests * (len(between.shard_texts) if between else 1)
+        yield self._queries(requests, requests * self.most.per_page, chain, begins)
+
+    def _queries(self, requests: int, items: int, chain: int, begins: int) -> QueryRequests:
+        """Returns so many Queries, which find so many items, in `chain` round trips."""
+        units = requests / 2 + items * self.step.path.record.item_bytes / (2 * READ_UNIT_BYTES)
+        return QueryRequests(requests, items, units, chain, begins, is_open=True)
