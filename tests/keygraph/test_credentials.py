@@ -153,10 +153,11 @@ async def test_a_process_that_hangs_when_credentials_expire(
 
 
 class Temporary:
-    """Credentials whose source hangs when they are to be refreshed."""
+    """Credentials whose source may hang when they are to be refreshed."""
 
     left = 3600
     asked = 0
+    hangs = True
 
     def refresh_needed(self, refresh_in: int | None) -> bool:
         return self.left < (900 if refresh_in is None else refresh_in)
@@ -164,8 +165,8 @@ class Temporary:
     async def get_frozen_credentials(self) -> ReadOnlyCredentials:
         if self.refresh_needed(None):
             self.asked += 1
-            await asyncio.sleep(600)
-        return ReadOnlyCredentials("AKIA", "hunter2", None)
+            await asyncio.sleep(600 if self.hangs else 0)
+        return ReadOnlyCredentials(f"AKIA{self.asked}", "hunter2", None)
 
 
 async def test_credentials_are_used_until_they_expire() -> None:
@@ -178,3 +179,20 @@ async def test_credentials_are_used_until_they_expire() -> None:
     with pytest.raises(settings.UnusableCredentials, match=LATE.format("0.2")):
         await checked.get_frozen_credentials()
     assert loaded.asked == 1
+
+
+async def test_credentials_of_a_quarter_of_an_hour_are_replaced_by_newer_ones() -> None:
+    """AWS's library would refresh them at each request."""
+    loaded = Temporary()
+    loaded.hangs, loaded.left = False, 899
+    checked = settings._CheckedCredentials(loaded, 1)
+    first = await checked.get_frozen_credentials()
+    loaded.left = 700
+    assert await checked.get_frozen_credentials() is first
+    loaded.left = 30
+    assert await checked.get_frozen_credentials() is first
+    assert checked._loading is not None
+    await checked._loading
+    loaded.left = 899
+    assert (await checked.get_frozen_credentials()).access_key == "AKIA2"
+    assert loaded.asked == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from functools import partial
@@ -39,6 +40,8 @@ _T = TypeVar("_T")
 
 _SOURCE_SECONDS = 30.0
 """The longest time that a source of credentials may take: a process may ask a person."""
+_OFTEN_SECONDS = 60
+"""How often credentials are refreshed that do not expire as soon."""
 
 
 async def open_transport(
@@ -153,8 +156,10 @@ class _CheckedCredentials:
     def __init__(self, loaded: Any, seconds: float) -> None:
         self._loaded = loaded
         self._seconds = seconds
-        self._loading: asyncio.Task[Any] | None = None
+        self._loading: asyncio.Task[Credentials] | None = None
         self._last: Credentials | None = None
+        self._next = 0.0
+        """Before that time, credentials that do not expire soon are not refreshed."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loaded, name)
@@ -162,15 +167,19 @@ class _CheckedCredentials:
     async def get_frozen_credentials(self) -> Credentials:
         """Returns the current ones. Raises UnusableCredentials if they have expired, or cannot sign a request."""
         if not self._expires_within(None):
-            found = await _had(self._loaded.get_frozen_credentials)
-        else:
-            if self._loading is None:
-                load = _had(self._loaded.get_frozen_credentials)
-                self._loading = asyncio.get_running_loop().create_task(load, context=Context())
-                self._loading.add_done_callback(self._loaded_or_failed)
-            if self._last is not None and not self._expires_within(0):
-                return self._last
-            found = await self._loaded_now(self._loading)
+            return await self._load()
+        usable = None if self._expires_within(0) else self._last
+        # Those of a quarter of an hour are always to be refreshed.
+        if usable is not None and time.monotonic() < self._next and not self._expires_within(_OFTEN_SECONDS):
+            return usable
+        if self._loading is None:
+            self._next = time.monotonic() + _OFTEN_SECONDS
+            self._loading = asyncio.get_running_loop().create_task(self._load(), context=Context())
+            self._loading.add_done_callback(self._loaded_or_failed)
+        return usable or await self._loaded_now(self._loading)
+
+    async def _load(self) -> Credentials:
+        found = await _had(self._loaded.get_frozen_credentials)
         for part in (found.access_key, found.secret_key, found.token or ""):
             if not isinstance(part, str) or not part.isascii() or not part.isprintable():
                 raise UnusableCredentials(problem="they contain characters that no credentials have")
@@ -182,7 +191,7 @@ class _CheckedCredentials:
         refresh_needed = getattr(self._loaded, "refresh_needed", None)
         return refresh_needed is not None and bool(refresh_needed(refresh_in=seconds))
 
-    async def _loaded_now(self, loading: asyncio.Task[Any]) -> Any:
+    async def _loaded_now(self, loading: asyncio.Task[Credentials]) -> Credentials:
         done, _ = await asyncio.wait([loading], timeout=self._seconds)
         if not done:
             raise UnusableCredentials(problem=_LATE.format(self._seconds))
@@ -192,7 +201,7 @@ class _CheckedCredentials:
             # Others wait for the same, and raise an error of their own.
             raise UnusableCredentials(**error.kwargs) from None
 
-    def _loaded_or_failed(self, loading: asyncio.Task[Any]) -> None:
+    def _loaded_or_failed(self, loading: asyncio.Task[Credentials]) -> None:
         self._loading = None
         if not loading.cancelled():
             loading.exception()  # perhaps nobody waits for it any more
