@@ -78,8 +78,8 @@ class Limits(BaseModel):
     answer_limit: int = Field(default=8_000_000, ge=1_000, le=MOST)
     """The largest answer to an operation, in bytes before compression. A larger one fails with `ANSWER_LIMIT`."""
     concurrency: Count = 256
-    """How many requests to DynamoDB each process sends at once, and how many lists one operation reads at once on any
-    store."""
+    """How many requests to DynamoDB each process sends at once, and how many lists, and shards of lists, one operation
+    reads at once on any store."""
 
 
 class LiveLimits(BaseModel):

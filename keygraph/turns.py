@@ -90,6 +90,13 @@ class WorkBudget:
             else self.rounds.queue(self.waited, self.client, is_turn=True)
         )
 
+    async def wait_if_over(self) -> None:
+        """Lets others have their turn, if the time of this round is used up."""
+        if self.rounds is not None:
+            self.rounds.count(0.0)
+            if self.is_round_over:
+                await self.wait()
+
     @property
     def is_round_over(self) -> bool:
         """Whether the time of this round of the event loop is used up."""

@@ -28,7 +28,7 @@ from keygraph.lists.query import ListQuery
 from keygraph.lists.ranges import Span
 from keygraph.lists.siblings import filled
 from keygraph.model.paths import AccessPath
-from keygraph.turns import AT_ONCE, in_turns
+from keygraph.turns import AT_ONCE, in_turns, operation_budget
 
 _FILTERED_LIMIT = 32
 LARGEST_LIMIT = 1024
@@ -74,6 +74,8 @@ async def send_reads(store: Store, query: ListQuery, reads: ListReads[ReturnedT]
         except StopIteration as end:
             returned: ReturnedT = end.value
             return returned
+        if len(requests) > 1:
+            await operation_budget().wait_if_over()
         sent: Any = [
             store.send(each) if send is None or isinstance(each, Count) else send(store, each)
             for each in requests

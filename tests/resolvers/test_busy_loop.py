@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,13 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.limits import Limits
+from keygraph.lists.query import ListForm, ListQuery
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
-from keygraph.turns import WorkBudget
+from keygraph.turns import TURN_SECONDS, WorkBudget
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import OperationRequest, Service, build_schema
+from keygraph_resolvers.engine import engine
+from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.documents import Documents
@@ -376,6 +380,44 @@ async def longest_turn_of_walks(folder: Path, keys: Sequence[tuple[int, int]], a
 async def test_a_walk_over_many_lists_keeps_nobody_waiting(tmp_path: Path) -> None:
     keys = [(0, number) for number in range(1, 4_000)]
     assert await longest_turn_of_walks(tmp_path, keys, 1) < MOST_SECONDS / 3
+
+
+@node("SENSOR#{number}")
+class Sensor:
+    number: ID
+    readings: Many[Reading]
+
+
+@record("READINGS#{sensor}#{shard}", "{day}", shards=50)
+class Reading:
+    sensor: Sensor
+    day: ID
+
+
+@pytest.mark.parametrize("names", ["", "a: b:"])
+async def test_lists_of_many_shards_are_begun_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    sensors = Graph(Table("Sensors", partition_key="PK", sort_key="SK"), Sensor, Reading)
+    clock, begun, of = count(0, TURN_SECONDS / 16), Counter[int](), ListForm.of
+    for each in ("thread_time", "perf_counter"):
+        monkeypatch.setattr(engine, each, lambda: next(clock))
+
+    def counted(form: ListForm, *given: Any) -> ListQuery:
+        begun[rounds().number] += 1
+        return of(form, *given)
+
+    async with open_store(f"sqlite:{tmp_path / 'sensors.sqlite'}", sensors.table) as store:
+        await store.send(CreateTable())
+        served = Service(build_schema(sensors), store, secret=SECRET)
+        ids = [global_id(sensors.types["Sensor"], (str(number),)) for number in range(100)]
+        lists = " ".join(f"{name}readings(first: 1) {{ nodes {{ day }} }}" for name in names.split() or [""])
+        monkeypatch.setattr(ListForm, "of", counted)
+        await served.execute(
+            f"query ($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Sensor {{ {lists} }} }} }}", {"ids": ids}
+        )
+    assert begun.total() >= 100
+    assert max(begun.values()) <= 64
 
 
 async def test_many_walks_at_once_keep_nobody_waiting(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from keygraph import ID, Graph, Many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
 from keygraph.dynamo.table import Key, Table
@@ -149,6 +150,21 @@ async def test_a_request_that_is_cancelled_inside_the_store() -> None:
     assert await asyncio.wait_for(get(nodes, "a"), 5) == [item(key("a"))]
 
 
+@node("SENSOR#{sensor_id}")
+class Sensor:
+    sensor_id: ID
+    readings: Many[Reading]
+
+
+@record("READINGS#{sensor}#{shard}", "{day}", shards=4)
+class Reading:
+    sensor: Sensor
+    day: ID
+
+
+sensors = Graph(Table("Sensors", partition_key="PK", sort_key="SK"), Sensor, Reading)
+
+
 def orders_of(user: str) -> ListQuery:
     orders = commerce.node_lists["User", "orders"]
     return ListForm(commerce, orders, extent=Extent(5)).of((user,))
@@ -205,6 +221,24 @@ async def test_no_more_lists_at_once_than_allowed(concurrency: int) -> None:
     lists = NeighbourLoader(HandledStore(answer), concurrency)
     await asyncio.gather(*(page(lists, str(n)) for n in range(12)))
     assert most == concurrency
+
+
+async def test_a_list_counts_for_each_of_its_shards() -> None:
+    running, most = 0, 0
+
+    async def answer(request: Request[Any]) -> Any:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        return Page([], 0, None, Cost())
+
+    store = HandledStore(answer)
+    lists = NeighbourLoader(store, 8)
+    form = ListForm(sensors, sensors.node_lists["Sensor", "readings"], extent=Extent(5))
+    await asyncio.gather(*(lists.load(form.of((str(number),))) for number in range(12)))
+    assert (len(store.requests), most) == (48, 8)
 
 
 # --- Through GraphQL, where what one field needs another one needs too ----------------------------------

@@ -72,8 +72,6 @@ _HELD = 0
 """The round trip of a key that was sent already: there is none before it."""
 _NEXT = frozenset({0})
 """Keys are requested in the round trip after this one."""
-_UNTIMED = 32
-"""The number of lists that are begun without a look at the time: one or two milliseconds."""
 
 Then: TypeAlias = Callable[[Any, int], None]
 """Takes an answer, or what a generator has returned, and the round trip in which something can be requested next."""
@@ -168,10 +166,10 @@ class Task:
     def _start_all(self, request: All) -> None:
         self._answers = [None] * len(request.reads)
         several, round_trip = enumerate(request.reads), self._round_trip
-        ends = 0.0 if len(request.reads) < _UNTIMED else perf_counter() + self._engine.rounds.turn
+        ends = perf_counter() + self._engine.rounds.turn
         for number, each in several:
             self._start_one(number, each, round_trip)
-            if number % _UNTIMED == _UNTIMED - 1 and perf_counter() > ends:
+            if perf_counter() > ends:
                 self._engine.spawn(self._start_in_turns(several, round_trip))
                 return
 
@@ -344,7 +342,7 @@ class Engine:
             number = 0
             for each in objects:
                 number += 1
-                left -= 1 + (len(each[1].items) if are_answers and type(each[1]) is Found else 0)
+                left -= step.breadth + (len(each[1].items) if are_answers and type(each[1]) is Found else 0)
                 if left <= 0:
                     break
             if number < len(objects):

@@ -62,6 +62,7 @@ class Startable(Protocol):
     """A step, as far as the engine knows it."""
 
     suffix: str
+    breadth: int
 
     def run(self, op: Any, objects: Sequence[Any], /) -> Generator[Any, Any, Any] | list[Any]: ...
 

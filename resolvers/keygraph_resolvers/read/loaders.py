@@ -39,7 +39,7 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     define how several keys are read."""
 
     def __init__(self, most: int = sys.maxsize) -> None:
-        """`most` is how many reads are under way at one time."""
+        """A read begins while fewer requests than `most` are under way."""
         # Not by the library's initializer, which inspects the class each time: that takes four times as long.
         self.loop = asyncio.get_running_loop()
         self.futures: dict[KeyT, asyncio.Future[ValueT]] = {}
@@ -50,6 +50,8 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
         self._waiting: deque[tuple[list[KeyT], list[asyncio.Future[ValueT]], Context]] = deque()
         """The reads that wait for others to end."""
         self._most = most
+        self._under_way = 0
+        """How many requests the reads under way send at the same time."""
 
     @staticmethod
     def get_cache_key(key: KeyT) -> KeyT:
@@ -66,6 +68,10 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
         """Returns the value of each key, or the exception that it fails with."""
         raise NotImplementedError
 
+    def requests_at_once(self, _: list[KeyT]) -> int:
+        """Returns how many requests a read of these keys sends at the same time."""
+        return 1
+
     def load(self, key: KeyT) -> asyncio.Future[ValueT]:
         future = self.loop.create_future()
         known = self.futures.setdefault(key, future)
@@ -76,13 +82,14 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     def _start(
         self, keys: list[KeyT], futures: list[asyncio.Future[ValueT]], context: Context | None = None
     ) -> None:
-        if len(self.tasks) < self._most:
+        if self._under_way < self._most:
+            self._under_way += self.requests_at_once(keys)
             self.tasks[futures[0]] = self.loop.create_task(self._settle(keys, futures), context=context)
         else:
             self._waiting.append((keys, futures, context or copy_context()))
 
     def _start_waiting(self) -> None:
-        if self._waiting and len(self.tasks) < self._most:
+        while self._waiting and self._under_way < self._most:
             self._start(*self._waiting.popleft())
 
     async def _settle(self, keys: list[KeyT], futures: list[asyncio.Future[ValueT]]) -> None:
@@ -100,8 +107,8 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
         finally:
             # A canceled task references its frames, and would keep all that was read.
             self.tasks.pop(futures[0], None)
-            if self._waiting:
-                self._start_waiting()
+            self._under_way -= self.requests_at_once(keys)
+            self._start_waiting()
         for future, value in zip(futures, values, strict=True):
             if isinstance(value, Exception):
                 _fail(future, value)
@@ -188,7 +195,7 @@ class Arrived(NamedTuple):
 
 
 class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
-    """Lists of neighbors: each is read at once and separately, with a limit on how many at one time.
+    """Lists of neighbors: each is read at once and separately, with a limit on how many requests at one time.
 
     A part of a list of which more is read from the same place, or which was read whole, is not read again.
     """
@@ -221,12 +228,13 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         longer = self._longer(request) if isinstance(request, ListQuery) else None
         if longer is not None and longer is not request and longer in self.futures:
             # It was requested since, by another field of the root. It may wait for others to end: this reads nothing.
-            self._most += 1
+            size = self.requests_at_once(keys)
+            self._under_way -= size
             self._start_waiting()
             try:
                 return [await asyncio.shield(self.futures[longer])]
             finally:
-                self._most -= 1
+                self._under_way += size
         answer: Any
         if isinstance(request, ListQuery):
             answer = await send_reads(self._store, request, read(request))
@@ -237,6 +245,10 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
             answer = await read_to(self._store, request.query, request.node)
         current = READ.get()
         return [Arrived(answer, current.round_trip if current else 0)]
+
+    def requests_at_once(self, keys: list[NeighbourRequest]) -> int:
+        [request] = keys
+        return len((request if isinstance(request, ListQuery) else request.query).partitions)
 
     def _longer(self, page: ListQuery) -> ListQuery | None:
         """Returns a requested page that contains all of this one, if there is one."""

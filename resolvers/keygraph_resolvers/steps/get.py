@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, TypeAlias, cast
 from weakref import ref
 
@@ -27,7 +28,7 @@ from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.global_ids import as_in_keys, at_most, read_global_id
 from keygraph_resolvers.naming.names import key_arguments
 from keygraph_resolvers.read.access import links_of
-from keygraph_resolvers.read.connection import Connection, Edge
+from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Entity, Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.federation import read_representation, represented_item
@@ -234,17 +235,18 @@ class FieldsStep(ItemStep):
                 begun.append(Start(step, objects))
             return begun
         wanted = set(unread)
-        lists: dict[Object, list[tuple[ListStep, Connection]]] = {}
-        for step in self.lists:
-            for connection in step.bind(op, objects):
-                lists.setdefault(connection.owner, []).append((step, connection))
-        for each, bound in lists.items():
-            bound.sort(key=lambda one: -one[1].query.extent.count)
-            # A single list, without the item, is not read with anything else.
-            if self.gather is not None and (len(bound) > 1 or each in wanted):
-                begun.append(self.gather.read(op, each, bound, is_wanted=each in wanted))
-            begun += [Beside(step.read(op, [connection]), step) for step, connection in bound]
+        lists = (self._lists_of(op, each, is_wanted=each in wanted) for each in objects)
+        begun += [Beside(_in_turns(lists))] if self.gather is None else chain.from_iterable(lists)
         return [*begun, *(Start(step, objects) for step in self.key_ends)]
+
+    def _lists_of(self, op: Run, owner: Object, *, is_wanted: bool) -> Begun:
+        begun: Begun = []
+        bound = [(step, connection) for step in self.lists for connection in step.bind(op, [owner])]
+        bound.sort(key=lambda one: -one[1].query.extent.count)
+        # A single list, without the item, is not read with anything else.
+        if self.gather is not None and (len(bound) > 1 or (bound and is_wanted)):
+            begun.append(self.gather.read(op, owner, bound, is_wanted=is_wanted))
+        return begun + [Beside(step.read(op, [connection]), step) for step, connection in bound]
 
     def run_by_item(self, op: Run, objects: Sequence[Object]) -> Begun:
         begun: Begun = []
@@ -267,6 +269,13 @@ class FieldsStep(ItemStep):
             yield StepStart(step)
         for same in self.selves:
             yield from same.worst_by_item(run)
+
+
+def _in_turns(parts: Iterable[Begun]) -> Reads[None]:
+    """Begins the parts, in turns with other operations."""
+    for each in parts:
+        yield each
+        yield Pause()
 
 
 # --- What the viewer sees -----------------------------------------------------------------------------------

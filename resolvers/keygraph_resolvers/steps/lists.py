@@ -78,6 +78,7 @@ class ListStep(Step):
         `is_consistent`: the client asks for consistent reads.
         """
         self.suffix = selected.key if path.owner is None else f".{selected.key}"
+        self.breadth = len(path.keys.shard_texts)
         self.selected = selected
         self.path = path
         self._restricted = None if path.owner is None else restricted_name(path.owner, path.name)
