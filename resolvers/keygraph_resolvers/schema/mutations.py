@@ -10,8 +10,9 @@ from typing import Any, cast
 from keygraph.codes import Code
 from keygraph.declare.declaration import WriteName
 from keygraph.dynamo.items import stable_text
+from keygraph.dynamo.rules import refuse_many_actions
 from keygraph.dynamo.value import value
-from keygraph.errors import BadUserInput, FieldName, InputPath, Refusal, WriteRefused
+from keygraph.errors import BadUserInput, FieldName, InputPath, Refusal, TransactionTooLarge, WriteRefused
 from keygraph.graph import Graph
 from keygraph.kept import kept
 from keygraph.keys.template import Slot
@@ -115,6 +116,10 @@ def write_requests(
 
     `read` are the mutations whose payload says whether there was a record before.
     """
+    try:
+        refuse_many_actions(sum(_written_with(graph, each.record, each.values) for each in given), "without")
+    except TransactionTooLarge as error:
+        raise WriteRefused([Refusal(error.code, error.parts, given[0].where[:1], error.details)]) from None
     meaning, context = _Meaning(graph, read), graph.made(WriteContext)
     requests = [meaning.requests(each.action, each.record, each.values, each.where) for each in given]
     meaning.refuse_unknown_names()
@@ -129,6 +134,16 @@ def write_requests(
                 meaning.refusals.put(refusal)
     meaning.refusals.stop()
     return requests
+
+
+def _written_with(graph: Graph, record: RecordType, given: Mapping[str, Any]) -> int:
+    """Returns how many records an input writes, with those below it."""
+    count = 1
+    for path in naming.nested_lists(graph, record):
+        below = given.get(camel(path.name)) or ()
+        several = [below] if path.is_one and below else below
+        count += sum(_written_with(graph, path.record, each) for each in several)
+    return count
 
 
 def idempotency_key(given: Sequence[Input], name: tuple[str | int, ...], where: InputPath) -> IdempotencyKey:
