@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
@@ -17,6 +18,7 @@ from typing import Any, Self, TypeAlias
 
 from keygraph.dynamo.limits import (
     HIGHEST_EXPONENT,
+    ITEM_BYTES,
     LOWEST_EXPONENT,
     NESTED_LEVELS,
     NUMBER_BYTES,
@@ -40,6 +42,8 @@ _EXACT = Context(
 )
 
 CONTAINERS = frozenset({list, dict, frozenset})
+MANY_NESTED = 1_000
+"""To measure items with more values in lists, maps and sets takes about a millisecond."""
 
 _SUMS = Context(prec=300)
 """Any sum of numbers that DynamoDB holds has fewer digits."""
@@ -354,15 +358,22 @@ def value_size(value: Value) -> int:
     return sum(value_size(member) for member in value)
 
 
-def nested_values(items: Iterable[Item | None]) -> int:
+def nested_values(items: Iterable[Item | None], most: float = math.inf) -> int:
     """Returns how many values there are in the lists, maps and sets of items: they take much more memory than in the
-    table."""
+    table. Those beyond `most` may not be counted."""
     count, level = 0, _containers(chain.from_iterable(map(dict.values, filter(None, items))))
     while level:
         count += sum(map(len, level))
+        if count > most:
+            break
         inner = [each.values() if type(each) is dict else each for each in level]
         level = _containers(chain.from_iterable(inner))
     return count
+
+
+def greatest_size(item: Item) -> int:
+    """Returns an item's size; the greatest that an item may have, where it has so many values that measuring takes long."""
+    return ITEM_BYTES if nested_values([item], MANY_NESTED) > MANY_NESTED else item_size(item)
 
 
 def _containers(values: Iterable[Any]) -> list[Any]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from decimal import Decimal
 from pathlib import Path
 from threading import Event, current_thread, main_thread
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet
 
 import pytest
 
-from keygraph.dynamo.actions import PutItem
-from keygraph.dynamo.conditions import Eq, Or
-from keygraph.dynamo.store import BatchGet, BatchWrite, Query, Write
+from keygraph.dynamo.actions import AddNumber, DeleteItem, PutItem, UpdateItem
+from keygraph.dynamo.conditions import Eq, Exists, Not, Or
+from keygraph.dynamo.items import Value
+from keygraph.dynamo.store import BatchGet, BatchWrite, Query, Transaction, Write
+from keygraph.dynamo.streams import EnableStream
 from keygraph.engines.open import open_store
 from keygraph.engines.sqlite import reads, turns
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
@@ -150,6 +153,37 @@ async def test_writes_of_one_client_keep_no_other_waiting(
         held.set()
         await asyncio.gather(busy, *writes)
     assert "another" in answered[:2]
+
+
+async def test_writes_of_large_items_are_planned_beside_other_writes(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that writes for all parses none of them. What others write meanwhile is not lost."""
+    parsed_by, parse = set[str](), reads.parsed_in_turns
+
+    def noted(content: bytes) -> Stored:
+        parsed_by.add(current_thread().name.rpartition("_")[0])
+        return cast(Stored, parse(content))
+
+    monkeypatch.setattr(reads, "parsed_in_turns", noted)
+    many: list[Value] = [True] * 5_000
+    keys = [("p", f"{number}") for number in range(4)]
+    async with opened(file) as store:
+        await store.send(EnableStream())
+        await store.send(BatchWrite(tuple({"PK": p, "SK": s, "GSI1PK": "a", "many": many} for p, s in keys)))
+        add = UpdateItem(keys[0], (AddNumber(("count",), Decimal(1)),))
+        changes = [store.send(Write(add)) for _ in range(2)]
+        changes += [store.send(Transaction((add,), f"{number}")) for number in range(2)]
+        await asyncio.gather(*changes)
+        [item] = (await store.send(BatchGet((keys[0],)))).items
+        deletes = tuple(DeleteItem(key, Not(Exists(("other",)))) for key in keys)
+        written = await store.send(Transaction(deletes, "all"))
+        again = await store.send(Transaction(deletes, "all"))
+        assert (await store.send(Query("p"))).scanned == 0
+    assert item is not None
+    assert (item["count"], item["many"]) == (4, many)
+    assert (written.cost.write_units > 16, again.cost.write_units) == (True, 0)
+    assert parsed_by == {"sqlite-reader"}
 
 
 async def test_long_reads_of_one_client_leave_threads_to_others(

@@ -16,7 +16,7 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
@@ -34,7 +34,7 @@ from keygraph.engines.sqlite.changes import latest_position, read_records
 from keygraph.engines.sqlite.files import OpenFiles, check_files
 from keygraph.engines.sqlite.layout import Layout
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrite, transaction_writes
-from keygraph.engines.sqlite.writes import batch_write, transaction, write
+from keygraph.engines.sqlite.writes import WritePlan, batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
 from keygraph.turns import BUDGET, ClientsInTurn, operation_client
 
@@ -46,12 +46,11 @@ _READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, reads.Allo
     store.Count: reads.count,
     store.BatchGet: reads.batch_get,
     store.Scan: reads.scan,
-}
-_WRITES: dict[type[object], Callable[[sqlite3.Connection, Layout, Any], object]] = {
     store.BatchWrite: batch_write,
     store.Write: write,
     store.Transaction: transaction,
 }
+"""What answers requests, and what plans writes."""
 _LOCKED_SECONDS = 5.0
 _AT_ONCE = reads.Allowance(items=256, sizes=2048, bytes=256 * 1024, decoded=64 * 1024)
 """About half a millisecond, which is enough for lists of 100 items. What is decoded has 7,000 values in lists and maps at
@@ -146,7 +145,9 @@ class SQLiteStore:
         answer: object = None
         match request:
             case store.BatchWrite() | store.Write() | store.Transaction():
-                return cast(store.Answer, await self._write(request))
+                with suppress(reads.TooMuch):
+                    return cast(store.Answer, await self._write(request))
+                return cast(store.Answer, await self._write_planned(request))
             case (
                 store.CreateTable()
                 | store.DeleteTable()
@@ -160,14 +161,8 @@ class SQLiteStore:
             case store.Query() | store.Count() | store.BatchGet():
                 answer = await self._read_at_once(request)
         if answer is None:
-            client = operation_client()
-            async with self._places.place(clients=(client,) if client else ()):
-                turns = Turns(self._read_seconds)
-                try:
-                    answer = await self._reading.run(self._read_in_thread, request, turns)
-                except asyncio.CancelledError:
-                    turns.give_up()
-                    raise
+            async with self._place():
+                answer = await self._read_beside(request)
         return cast(store.Answer, answer)
 
     async def close(self) -> None:
@@ -312,6 +307,20 @@ class SQLiteStore:
         finally:
             self._asking -= 1
 
+    def _place(self) -> AbstractAsyncContextManager[None]:
+        """Keeps a place among those whom the threads read for."""
+        client = operation_client()
+        return self._places.place(clients=(client,) if client else ())
+
+    async def _read_beside(self, request: store.Request[object]) -> object:
+        """Returns the answer to a read, or the plan of a write, which a thread makes."""
+        turns = Turns(self._read_seconds)
+        try:
+            return await self._reading.run(self._read_in_thread, request, turns)
+        except asyncio.CancelledError:
+            turns.give_up()
+            raise
+
     def _read_in_thread(self, request: store.Request[object], turns: Turns) -> object:
         try:
             with self._reading.connection() as connection:
@@ -368,7 +377,18 @@ class SQLiteStore:
 
     # --- Writes -----------------------------------------------------------------------------------------
 
-    def _write(self, request: store.Request[object]) -> asyncio.Future[object]:
+    async def _write_planned(self, request: store.Request[object]) -> object:
+        """Returns the answer to a write of large items, which is planned while others write."""
+        async with self._place():
+            while True:
+                plan = await self._read_beside(request)
+                # Others may have written these items meanwhile.
+                with suppress(reads.TooMuch):
+                    return await self._write(plan)
+
+    def _write(self, request: object) -> asyncio.Future[object]:
+        """Writes what a request, or a plan, says, when its turn has come. Raises TooMuch where that has to be planned
+        beside other writes, or again."""
         done: Future[object] = Future()
         self._writes.add((request, done))
         self._writing.executor.submit(self._write_waiting)
@@ -420,16 +440,21 @@ class SQLiteStore:
             else:
                 _log.error("Nothing is written to the table's file: %s", fault)
 
-    def _written(self, connection: sqlite3.Connection, request: store.Request[object]) -> object:
+    def _written(self, connection: sqlite3.Connection, request: object) -> object:
         """Returns the answer to one write, or the error that refused it; then nothing of it was written.
 
         It needs no savepoint, for which SQLite would copy every page: a write is refused before its first change.
         """
         try:
-            write_ = _WRITES.get(type(request))
-            if write_ is not None:
-                return write_(connection, self._catalogue.layout(connection), request)
             match request:
+                case store.BatchWrite() | store.Write() | store.Transaction():
+                    layout = self._catalogue.layout(connection)
+                    plan = _READS[type(request)](connection, layout, request, _AT_ONCE)
+                    return cast(WritePlan, plan).carry_out(connection)
+                case WritePlan():
+                    if not request.is_current(connection, self._catalogue.layout(connection)):
+                        raise reads.TooMuch
+                    return request.carry_out(connection)
                 case store.CreateIndex(index):
                     return self._catalogue.create_index(connection, index)
                 case store.DeleteIndex(name):

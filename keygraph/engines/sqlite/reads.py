@@ -127,27 +127,6 @@ _PARSING = Lock()
 several threads, each may go before the event loop."""
 
 
-def _reader(
-    allowed: Allowance, decoded: Decoder, passes: Callable[[Stored], bool] | None = None
-) -> Callable[[bytes], Item | None]:
-    """Returns a function that returns the requested part of a stored item; None for one that does not pass.
-
-    Nothing else of the item is kept. In a thread, only one large item is read at a time, and others run meanwhile.
-    """
-
-    def read(content: bytes, parsed: Callable[[bytes], Stored] = stored_item) -> Item | None:
-        stored = parsed(content)
-        return decoded(stored) if passes is None or passes(stored) else None
-
-    def read_in_thread(content: bytes) -> Item | None:
-        if len(content) < _LARGE_ROW:
-            return read(content)
-        with _PARSING:
-            return read(content, parsed_in_turns if is_large(content) else stored_item)
-
-    return read if allowed.turns is None else read_in_thread
-
-
 class TooMuch(Exception):
     """The read needs more than it may take."""
 
@@ -177,6 +156,35 @@ class Allowance:
         return cls(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, turns)
 
 
+def item_reader(
+    allowed: Allowance, decoded: Decoder = whole, passes: Callable[[Stored], bool] | None = None
+) -> Callable[[bytes], Item | None]:
+    """Returns a function that returns the requested part of a stored item; None for one that does not pass.
+
+    Nothing else of the item is kept. In a thread, only one large item is read at a time, and others run meanwhile. It
+    raises TooMuch, or TimeoutError when the read is over.
+    """
+    turns, left = allowed.turns, allowed.decoded
+
+    def read(content: bytes, parsed: Callable[[bytes], Stored] = stored_item) -> Item | None:
+        stored = parsed(content)
+        return decoded(stored) if passes is None or passes(stored) else None
+
+    def read_beside(content: bytes) -> Item | None:
+        nonlocal left
+        if turns is None:
+            left -= len(content)
+            if left < 0:
+                raise TooMuch
+        elif len(content) >= _LARGE_ROW:
+            with _PARSING:
+                turns.refuse_late()
+                return read(content, parsed_in_turns if is_large(content) else stored_item)
+        return read(content)
+
+    return read_beside
+
+
 @dataclass(slots=True)
 class _Reading:
     """The part of a page read so far. A page ends at the limit, or with the row that reaches 1 MB."""
@@ -204,7 +212,7 @@ class _Reading:
         sql = _select(keyed.name, keyed.columns, tuple(span.conditions), span.forward, self.with_items)
         width = len(keyed.columns)
         most = allowed.items if self.with_items else allowed.sizes
-        scanned, size, decoded, found = 0, 0, 0, self.found
+        scanned, size, found = 0, 0, self.found
         with closing(connection.execute(sql, (*span.values, -1 if limit is None else limit))) as rows:
             for row in rows if allowed.turns is None else allowed.turns.take(rows):
                 scanned += 1
@@ -213,11 +221,7 @@ class _Reading:
                 if not is_last and (scanned == most or size > allowed.bytes):
                     raise TooMuch
                 if self.with_items:
-                    content = row[-1] if fetched is None else fetched(row)
-                    decoded += len(content)
-                    if decoded > allowed.decoded:
-                        raise TooMuch
-                    item = read(content)
+                    item = read(row[-1] if fetched is None else fetched(row))
                     if item is not None:
                         found.append(item)
                 if is_last:
@@ -279,7 +283,7 @@ def _read_partition(
         reading.fetched.append(size)
         return content
 
-    read = _reader(allowed, decoder(projection), passes)
+    read = item_reader(allowed, decoder(projection), passes)
     reading.read(connection, span, allowed, read, None if is_projected else from_table)
     if reading.last is not None and not can_go_on(request, reading.last):
         reading.last = None
@@ -300,7 +304,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
     if request.segments > 1:
         span.add("segment_hash(k0) % ? = ?", request.segments, request.segment)
     reading = _Reading(request, True)
-    reading.read(connection, span, allowed, _reader(allowed, whole))
+    reading.read(connection, span, allowed, item_reader(allowed))
     cost = Cost.of_reads(1, (reading.size,), consistent=request.consistent)
     return Page(reading.found, reading.scanned, reading.last, cost)
 
@@ -325,15 +329,12 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
     """Returns the items with these keys."""
     if len(request.keys) > allowed.items:
         raise TooMuch
-    read_item = _reader(allowed, decoder(request.projection))
+    read = item_reader(allowed, decoder(request.projection))
     asked = layout.items.rules.positions_bytes(request.keys)
     found: dict[StoredKey, Item | None] = dict.fromkeys(asked)
-    size_of, read = dict.fromkeys(found, 0), 0
+    size_of = dict.fromkeys(found, 0)
     for key, size, content in rows_of(connection, layout.items, found):
-        read += len(content)
-        if read > allowed.decoded:
-            raise TooMuch
-        found[key], size_of[key] = read_item(content), size
+        found[key], size_of[key] = read(content), size
     requests, answered, sizes = 0, 0, list(size_of.values())
     for number, size in enumerate(sizes):
         answered += size

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import TypeAlias, TypeVar
 
-from keygraph.dynamo.store import Request
 from keygraph.turns import ClientsInTurn
 
 RowT = TypeVar("RowT")
-WaitingWrite: TypeAlias = tuple[Request[object], Future[object]]
-"""A write, and what gets its answer."""
+WaitingWrite: TypeAlias = tuple[object, Future[object]]
+"""A request for a write, or the plan of one, and what gets its answer."""
 
 INSTRUCTIONS = 20_000
 """The instructions after which SQLite asks whether to continue: about a millisecond."""
@@ -42,13 +41,17 @@ class Turns:
     def is_over(self) -> bool:
         return time.monotonic() >= self._ends
 
+    def refuse_late(self) -> None:
+        """Raises TimeoutError when the read is over."""
+        if self.is_over():
+            raise TimeoutError
+
     def take(self, rows: Iterable[RowT]) -> Iterator[RowT]:
         """Yields the rows, with pauses. Raises TimeoutError when the read is over."""
         rest_at = time.monotonic() + _TURN
         for row in rows:
             if time.monotonic() >= rest_at:
-                if self.is_over():
-                    raise TimeoutError
+                self.refuse_late()
                 time.sleep(_REST)
                 rest_at = time.monotonic() + _TURN
             yield row

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -25,7 +26,7 @@ from keygraph.engines.sqlite.layout import (
     stored_item,
     whole,
 )
-from keygraph.engines.sqlite.reads import rows_of
+from keygraph.engines.sqlite.reads import Allowance, TooMuch, item_reader, rows_of
 from keygraph.errors import BadUserInput, ConditionFailed, Reason, TokenReused, TransactionCanceled
 
 _IndexRows: TypeAlias = Sequence[Row | None]
@@ -34,11 +35,91 @@ _Wanted: TypeAlias = dict[StoredKey, tuple[Row, _IndexRows] | None]
 """The rows to be stored, by key; None for a key without an item."""
 
 
-def batch_write(connection: sqlite3.Connection, layout: Layout, request: store.BatchWrite) -> store.Written:
-    """Puts and deletes. Call it inside a transaction that writes.
+class WritePlan:
+    """What a write changes, and the rows from which that was found out."""
 
-    Raises BadUserInput for an item that DynamoDB refuses; then nothing is written. After an error from SQLite, which
-    may leave a part written, the transaction must be rolled back. This applies to every function here.
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        layout: Layout,
+        allowed: Allowance,
+        keys: Collection[StoredKey],
+    ) -> None:
+        """`keys` are those of the rows that it looks at."""
+        self.answer: store.Written | store.Changed = store.Written(store.Cost(requests=1))
+        self.token: tuple[str, bytes] | None = None
+        """The token of a transaction, and the fingerprint of its actions."""
+        self.found = _stored_rows(connection, layout, keys, allowed.bytes)
+        self._keys = keys
+        self._layout = layout
+        self._read = item_reader(allowed)
+        self._tables: list[_Changes] = []
+        self._replaced: list[Replaced] = []
+
+    def item(self, key: StoredKey) -> Item | None:
+        """Returns the item that is stored under a key."""
+        row = self.found.get(key)
+        return None if row is None else self._read(row.content)
+
+    def replace(self, wanted: _Wanted) -> int:
+        """Plans to replace the rows by the wanted ones, in the table and its indexes. Returns the write units."""
+        layout = self._layout
+        in_table, *in_indexes = self._tables = [
+            _Changes(keyed) for keyed in (layout.items, *layout.indexes.values())
+        ]
+        nowhere: _IndexRows = [None] * len(in_indexes)
+        units = 0
+        for key, rows in wanted.items():
+            old = self.found.get(key)
+            before = self._index_rows(old) if in_indexes and old is not None else nowhere
+            size = 0 if old is None else old.size
+            if rows is None:
+                after = nowhere
+                in_table.deleted.append(key)
+            else:
+                new, after = rows
+                size = max(size, new.size)
+                in_table.put_row(new)
+            units += store.write_units(size) + sum(map(_change_index, in_indexes, before, after))
+        if layout.log is not None:
+            self._replaced = [*_replaced(wanted, self.found)]
+        return units
+
+    def _index_rows(self, in_table: Row) -> _IndexRows:
+        """Returns the rows that an item has in the indexes, given its row in the table."""
+        item = self._read(in_table.content) or {}
+        keys = self._layout.rules.keys_of(item)
+        return [keyed.row(item, keys, in_table) for keyed in self._layout.indexes.values()]
+
+    def is_current(self, connection: sqlite3.Connection, layout: Layout) -> bool:
+        """Returns whether everything is still as it was found."""
+        return (
+            layout is self._layout
+            and (self.token is None or _known_token(connection, self.token[0]) is None)
+            and _stored_rows(connection, layout, self._keys) == self.found
+        )
+
+    def carry_out(self, connection: sqlite3.Connection) -> store.Written | store.Changed:
+        """Makes the changes, and returns the answer. Call it inside a transaction that writes, while the plan is current.
+
+        After an error from SQLite, which may leave a part written, the transaction must be rolled back.
+        """
+        for changes in self._tables:
+            changes.make(connection)
+        if self._replaced and self._layout.log is not None:
+            log_changes(connection, self._layout.log, self._replaced)
+        if self.token is not None:
+            _remember_token(connection, *self.token)
+        return self.answer
+
+
+def batch_write(
+    connection: sqlite3.Connection, layout: Layout, request: store.BatchWrite, allowed: Allowance
+) -> WritePlan:
+    """Plans to put and delete. Raises BadUserInput for an item that DynamoDB refuses.
+
+    Every function that plans is called inside a transaction, and raises TooMuch where the items that are there are more
+    than it may read.
     """
     wanted: _Wanted = {}
     for item in request.puts:
@@ -48,27 +129,32 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: store.B
         wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.rules.position_bytes(key)] = None
-    units = _replace(connection, layout, wanted, _stored_rows(connection, layout, wanted))
-    requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
-    return store.Written(store.Cost(requests=requests, write_units=float(units)))
+    plan = WritePlan(connection, layout, allowed, wanted)
+    requests, units = -(-len(wanted) // BATCH_WRITE_ITEMS), plan.replace(wanted)
+    plan.answer = store.Written(store.Cost(requests=requests, write_units=float(units)))
+    return plan
 
 
-def write(connection: sqlite3.Connection, layout: Layout, request: store.Write) -> store.Changed:
-    """Does one conditional write. Raises ConditionFailed."""
+def write(
+    connection: sqlite3.Connection, layout: Layout, request: store.Write, allowed: Allowance
+) -> WritePlan:
+    """Plans one conditional write. Raises ConditionFailed."""
     action = request.action
     key = layout.items.rules.position_bytes(key_of(action, layout.table))
-    found = _stored_rows(connection, layout, [key])
-    old = _item(found.get(key))
+    plan = WritePlan(connection, layout, allowed, [key])
+    old = plan.item(key)
     new = outcome(action, old, layout.table)
-    wanted = {key: None if new is None else _rows(layout, new)}
-    units = _replace(connection, layout, wanted, found)
-    return store.Changed(
+    units = plan.replace({key: None if new is None else _rows(layout, new)})
+    plan.answer = store.Changed(
         new if isinstance(action, UpdateItem) else old, store.Cost(requests=1, write_units=float(units))
     )
+    return plan
 
 
-def transaction(connection: sqlite3.Connection, layout: Layout, request: store.Transaction) -> store.Written:
-    """Does all actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
+def transaction(
+    connection: sqlite3.Connection, layout: Layout, request: store.Transaction, allowed: Allowance
+) -> WritePlan:
+    """Plans all actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
     refuse_transaction(request, layout.table)
     puts = [each for each in request.actions if isinstance(each, PutItem)]
     refuse_transaction_size(sum([item_size(put.item) if put.size is None else put.size for put in puts]))
@@ -77,29 +163,30 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: store.T
     if known is not None:
         if known != asked:
             raise TokenReused("the token of a transaction was used for another one")
-        return store.Written(store.Cost(requests=1))
+        return WritePlan(connection, layout, allowed, ())
     keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
-    found = _stored_rows(connection, layout, keys)
+    plan = WritePlan(connection, layout, allowed, keys)
     reasons: list[Reason | None] = []
     wanted: _Wanted = {}
     checked = 0
     for action, key in zip(request.actions, keys, strict=True):
         try:
-            new = outcome(action, _item(found.get(key)), layout.table)
+            new = outcome(action, plan.item(key), layout.table)
         except ConditionFailed as failed:
             reasons.append(Reason("ConditionalCheckFailed", failed.item))
             continue
         reasons.append(None)
         if isinstance(action, CheckItem):
-            checked += store.write_units(found[key].size if key in found else 0)
+            checked += store.write_units(plan.found[key].size if key in plan.found else 0)
         else:
             size = action.size if isinstance(action, PutItem) else None
             wanted[key] = None if new is None else _rows(layout, new, size)
     if any(reasons):
         raise TransactionCanceled(reasons)
-    units = store.TRANSACTION_UNITS * (_replace(connection, layout, wanted, found) + checked)
-    _remember_token(connection, request.token, asked)
-    return store.Written(store.Cost(requests=1, write_units=float(units)))
+    units = store.TRANSACTION_UNITS * (plan.replace(wanted) + checked)
+    plan.token = request.token, asked
+    plan.answer = store.Written(store.Cost(requests=1, write_units=float(units)))
+    return plan
 
 
 def fill_index(
@@ -126,33 +213,6 @@ def fill_index(
     return len(found), key
 
 
-def _replace(
-    connection: sqlite3.Connection, layout: Layout, wanted: _Wanted, found: Mapping[StoredKey, Row]
-) -> int:
-    """Replaces the found rows by the wanted ones, in the table and its indexes, and logs what changes. Returns the write
-    units."""
-    in_table, *in_indexes = tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
-    nowhere: _IndexRows = [None] * len(in_indexes)
-    units = 0
-    for key, rows in wanted.items():
-        old = found.get(key)
-        before = _index_rows_before(layout, old) if in_indexes and old is not None else nowhere
-        size = 0 if old is None else old.size
-        if rows is None:
-            after = nowhere
-            in_table.deleted.append(key)
-        else:
-            new, after = rows
-            size = max(size, new.size)
-            in_table.put_row(new)
-        units += store.write_units(size) + sum(map(_change_index, in_indexes, before, after))
-    for changes in tables:
-        changes.make(connection)
-    if layout.log is not None:
-        log_changes(connection, layout.log, _replaced(wanted, found))
-    return units
-
-
 def _replaced(wanted: _Wanted, found: Mapping[StoredKey, Row]) -> Iterator[Replaced]:
     """Yields the rows of the items that change."""
     for key, rows in wanted.items():
@@ -160,10 +220,6 @@ def _replaced(wanted: _Wanted, found: Mapping[StoredKey, Row]) -> Iterator[Repla
         is_other = (old is None) != (new is None)
         if is_other or (old is not None and new is not None and not is_same(old.content, new.content)):
             yield old, new
-
-
-def _item(row: Row | None) -> Item | None:
-    return None if row is None else whole(stored_item(row.content))
 
 
 def _known_token(connection: sqlite3.Connection, token: str) -> bytes | None:
@@ -188,18 +244,17 @@ def _rows(layout: Layout, item: Item, size: int | None = None) -> tuple[Row, _In
     return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 
 
-def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
-    """Returns the rows that an item has in the indexes, given its row in the table."""
-    item = whole(stored_item(in_table.content))
-    keys = layout.rules.keys_of(item)
-    return [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
-
-
 def _stored_rows(
-    connection: sqlite3.Connection, layout: Layout, keys: Iterable[StoredKey]
+    connection: sqlite3.Connection, layout: Layout, keys: Iterable[StoredKey], most: int = sys.maxsize
 ) -> dict[StoredKey, Row]:
-    """Returns the rows of those keys that have one."""
-    return {row[0]: Row(*row) for row in rows_of(connection, layout.items, keys)}
+    """Returns the rows of those keys that have one. Raises TooMuch if their sizes are more together."""
+    found, size = dict[StoredKey, Row](), 0
+    for row in rows_of(connection, layout.items, keys):
+        found[row[0]] = Row(*row)
+        size += row[1]
+        if size > most:
+            raise TooMuch
+    return found
 
 
 @dataclass(slots=True)

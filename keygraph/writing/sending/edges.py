@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.items import Item, greatest_size
 from keygraph.dynamo.limits import TRANSACTION_BYTES
 from keygraph.dynamo.store import Query
 from keygraph.dynamo.table import Key
@@ -140,7 +140,7 @@ def batches(records: Iterable[RecordSteps], most: int) -> list[RecordBatch]:
     """Returns the steps of records in as few transactions as possible, each of at most that many actions."""
     found = list[RecordBatch]()
     for each in records:
-        size, keys = item_size(each.same[0].item) * len(each.steps), each.keys
+        size, keys = greatest_size(each.same[0].item) * len(each.steps), each.keys
         batch = found[-1] if found else None
         if batch is None or len(batch.keys | keys) > most or batch.size + size > TRANSACTION_BYTES:
             batch = RecordBatch()

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from keygraph.admission import Admission, Place
 from keygraph.codes import Code
-from keygraph.dynamo.items import Item, item_size, nested_values
+from keygraph.dynamo.items import MANY_NESTED, Item, greatest_size, item_size, nested_values
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.dynamo.store import (
     Answer,
@@ -365,13 +365,9 @@ class _InFlight(NamedTuple):
 _ALWAYS_HELD = 64 * 1024
 """An operation that holds no more than this is never refused: small ones continue beside large ones."""
 _MEASURED_BYTES = 256 * 1024
-"""Items of a request that may have more bytes than this are measured,"""
-_MANY_NESTED = 1_000
-"""unless they have so many values in lists, maps and sets: that takes about a millisecond."""
+"""Items of a request that may have more bytes than this are measured, unless they have `MANY_NESTED` values."""
 _NESTED_BYTES = 100
 """The memory of such a value, with its place there: up to 33 times as much as in the table."""
-_ITEM_BYTES = 400 * 1024
-"""No item has more."""
 _UNIT_BYTES = 8 * 1024
 """The bytes that one read unit reads if the read is eventually consistent; others read half of it."""
 _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
@@ -419,9 +415,7 @@ def held_bytes(items: Sequence[Item | None]) -> tuple[int, bool]:
     """Returns about how many bytes of memory some items take, and whether that is because of their many values."""
     there = [each for each in items if each is not None]
     nested = nested_values(there)
-    is_many = nested > _MANY_NESTED
-    size = _ITEM_BYTES * len(there) if is_many else sum(map(item_size, there))
-    return size + _NESTED_BYTES * nested, is_many
+    return sum(map(greatest_size, there)) + _NESTED_BYTES * nested, nested > MANY_NESTED
 
 
 def _sizes(items: Sequence[Item | None]) -> list[int]:
@@ -493,7 +487,7 @@ class Holding:
         and sets. Many items are measured in turns with other work. Raises the refusal if the operation has to be given
         up."""
         size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
-        if size > _MEASURED_BYTES and nested < _MANY_NESTED:
+        if size > _MEASURED_BYTES and nested < MANY_NESTED:
             self.give_back(-size)  # until it is measured, the page counts with what was read
             measured = await in_turns(_sizes, items)
             self.give_back(size)
@@ -506,8 +500,8 @@ class Holding:
         """Holds an item that was returned with others; returns whether it has many values. Raises the refusal if the
         operation has to be given up."""
         nested = nested_values([item])
-        self.hold(item_size(item) + _NESTED_BYTES * nested)
-        return nested > _MANY_NESTED
+        self.hold(greatest_size(item) + _NESTED_BYTES * nested)
+        return nested > MANY_NESTED
 
     def take_walked(self, edges: int, nodes: int) -> int:
         """Holds edges that a walk follows, and nodes that it remembers; returns how many bytes. Raises the refusal if
