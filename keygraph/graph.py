@@ -186,8 +186,9 @@ class Graph(RecordTypes):
         """Raises BadUserInput if these texts make no key of the type that parses back to them."""
         identity = tuple(identity)
         most, without = self._collisions.plain_identities(record)
-        write = record.write_key
-        if most and write is not None and "" not in identity and without.isdisjoint("".join(identity)):
+        write, all_texts = record.write_key, "".join(identity)
+        is_short = len(all_texts) <= most and "" not in identity
+        if most and write is not None and is_short and without.isdisjoint(all_texts):
             whole = "".join(write(identity))  # type: ignore[arg-type]  # plain keys are texts
             if len(whole) <= most and whole.isascii():
                 return

@@ -304,6 +304,7 @@ NAMED = '{ name: { eq: "a" } }, '
         f"{{ or: [{NAMED * 26}] }}",
         f"{{ or: [{NAMED * 25} {{ not: {NAMED} }}] }}",
         f'{{ name: {{ ne: "a" }}, or: [{NAMED * 25}] }}',
+        f"{{ and: [{NAMED * 2} {'{}, ' * 47}] }}",
     ],
 )
 async def test_a_where_has_few_conditions(where: str) -> None:

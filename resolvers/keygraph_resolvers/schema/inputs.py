@@ -295,7 +295,7 @@ def _terms(where: Mapping[str, Any]) -> int:
     count = 0
     for name, operand in where.items():
         if isinstance(operand, list):
-            count += sum(1 + _terms(each) for each in operand if each)
+            count += sum(1 + _terms(each) for each in operand)
         elif operand is not None:
             count += 1 + _terms(operand) if name == "not" else len(operand)
     return count
