@@ -562,14 +562,16 @@ class TestTable:
         assert [row["SK"] for row in csv.DictReader(io.StringIO(rows, newline=""))] == keys
 
     def test_a_spreadsheet_computes_nothing_of_a_file(self, page: Page) -> None:
-        texts = ["=1+1", "+x", "-x", "@x", "\t=1", "-5", "1+1"]
+        texts = ["=1+1", "+x", "-x", "@x", "\t=1", "\n=1", " =1", "\uff1d1+1", "-5", "1+1", "1;=1"]
         items = [{"PK": {"S": text}} for text in texts]
         rows = page.evaluate(
             "import(new URL('playground/page/export.js', document.baseURI)).then(({ csv }) => "
             f"csv({json.dumps(items)}, ['PK']))"
         )
         saved = [row["PK"] for row in csv.DictReader(io.StringIO(rows, newline=""))]
-        assert saved == [*(f"'{text}" for text in texts[:5]), *texts[5:]]
+        assert saved == [*(f"'{text}" for text in texts[:8]), *texts[8:]]
+        # To some programs, a semicolon separates fields, too.
+        assert rows.endswith('"1;=1"\r\n')
 
 
 class TestPage:

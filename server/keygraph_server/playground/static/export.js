@@ -3,10 +3,10 @@ import { typedText } from './item.js';
 
 export const jsonLines = (items) => items.map((item) => `${JSON.stringify({ Item: item })}\n`).join('');
 
-const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const quoted = (text) => (/[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** The text; a spreadsheet would compute what begins so, unless it is a number, and run what clients have stored. */
-const inert = (text) => (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
+const inert = (text) => (/^\s*[=+\-@＝＋－＠]|^[\t\r\n]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
 
 /** A line for each item, a column for each attribute. RFC 4180. */
 export const csv = (items, keys) => {
