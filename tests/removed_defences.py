@@ -262,17 +262,21 @@ REMOVALS: dict[str, Removal] = {
     "test_requests_that_wait_are_limited_together": Removal(
         f"{_CONNECTIONS}/gate.py", "return self.held > self.settings.connection_memory", "return False"
     ),
+    "test_reading_takes_turns": Removal(
+        f"{_CONNECTIONS}/guarded.py", "shared.may_be_over() and", "False and"
+    ),
     "test_what_came_with_requests_that_wait_is_read_later": Removal(
         f"{_CONNECTIONS}/guarded.py", "if start and not is_last and", "if False and"
     ),
     "test_who_sends_and_never_reads": Removal(
         f"{_CONNECTIONS}/guarded.py",
-        "return not self.flow.write_paused and not self.has_requests_waiting()",
+        "return self._turn is None and not self.flow.write_paused and not self.has_requests_waiting()",
         "return True",
         Removal(
             f"{_CONNECTIONS}/guarded.py",
             "waiting > settings.max_pipelined or",
             "False or",
+            Removal(f"{_CONNECTIONS}/guarded.py", "shared.may_be_over() and", "False and"),
         ),
     ),
     "test_many_who_ask_for_much_and_never_read": Removal(

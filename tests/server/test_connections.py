@@ -18,6 +18,7 @@ from weakref import ref
 import pytest
 from uvicorn.protocols.http import h11_impl, httptools_impl
 
+from keygraph_resolvers.engine.engine import rounds
 from keygraph_server.app import create_app
 from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.connections import BEGINS, gate
@@ -408,6 +409,28 @@ class TestPipelining:
             await asyncio.sleep(0.05)
             server.app.is_open.set()
             assert [(await client.read()).body for _ in range(13)] == [b"waited", *[b"POST /a 400"] * 12]
+
+    async def test_reading_takes_turns(self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Hundreds of connections that send something at once, and end, would keep others waiting."""
+        parts = list[int]()
+        feed = protocol.feed
+        monkeypatch.setattr(protocol, "feed", lambda self, data: parts.append(len(data)) or feed(self, data))
+        async with running(protocol) as server:
+            clients = [await server.connect() for _ in range(40)]
+            await until(lambda: server.gate.count == 40)
+            rounds().count(0.0)
+            rounds().ends = 1e-9  # this round is over
+            for connection in [*server.gate._open]:
+                connection.data_received(request("/a") * 2)
+                assert connection.eof_received()
+            assert (parts, server.gate.held) == ([], 80 * len(request("/a")))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert 0 < len(parts) < 40
+            for client in clients:
+                assert [(await client.read()).body for _ in range(2)] == [b"GET /a 0"] * 2
+                assert await client.reader.read() == b""
+            assert server.gate.held == 0
 
     async def test_a_head_that_has_begun_stays_whole_when_an_answer_ends(self, protocol: Protocol) -> None:
         """The fields that came before the end of the last answer are not lost."""

@@ -58,6 +58,8 @@ from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 
+_UNCLOCKED = 16
+"""So many times, what has come is read without the clock of a round, which takes longer than to look at it."""
 _MOST_REQUESTS = 16
 """The most waiting requests that are let through in a round."""
 _KEPT_WAITING = 1_000
@@ -715,7 +717,7 @@ class SharedRounds:
         """The processor time of the thread when it began. Its clock is 20 times slower than the other: once a round."""
         self.ends = 0.0
         self.turn = TURN_SECONDS
-        self.unclocked = 0
+        self.unclocked = self._read = 0
         self._next: asyncio.Handle | None = None
         self.waiting: list[tuple[int, int, bool, tuple[str, int], asyncio.Future[bool]]] = []
         """What waits: its place, its number, whether it takes a whole turn, its client, and how long its operation has
@@ -772,6 +774,13 @@ class SharedRounds:
         turn = self.enter_if_over(client)
         if turn is not None:
             await turn
+
+    def may_be_over(self) -> bool:
+        """Whether what a client has sent may have to wait. Most is read without a new clock of a round."""
+        self._read += 1
+        if self._read % _UNCLOCKED == 0:
+            self.count(0.0)
+        return self.ends > 0.0 and (bool(self.waiting) or perf_counter() > self.ends)
 
     def has_to_wait(self, client: str) -> bool:
         """Whether a new operation of the client waits: the time of this round is used up, or others come before it."""

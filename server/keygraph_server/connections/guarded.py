@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from keygraph.chunks import is_mostly_framing
+from keygraph_resolvers.engine.engine import rounds
 from keygraph_server.connections import BEGAN, BEGINS, STREAMS, refusals
 from keygraph_server.connections.gate import ConnectionGate, network_of
 from keygraph_server.connections.heads import written_head
@@ -120,7 +121,11 @@ class GuardedConnection(asyncio.Protocol):
         self._beside = 0
         """What the newest takes beside its body, if it waits."""
         self._rest = b""
-        """The bytes that came with requests that wait, and are read later."""
+        """The bytes that came with requests that wait, or in a round of the event loop that was over, and are read later."""
+        self._turn: asyncio.Future[bool] | None = None
+        """Awaited for the round in which they are read."""
+        self._has_ended = False
+        """Whether the client has closed its direction meanwhile."""
         self._since = self.loop.time()
         self._received_then = 0
         self._unsent = Unsent()
@@ -175,6 +180,7 @@ class GuardedConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.flow = _Flow(self.transport, self)
+        self._rounds = rounds()
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
         self.address = network_of(self.client[0]) if self.client else ""
         if not self.gate.admit(self, self.loop):
@@ -186,16 +192,47 @@ class GuardedConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         running = self.running()
         super().connection_lost(error)
+        if self._turn is not None:
+            self._turn.cancel()
         self._give_up(running)
         self.gate.leave(self)
         self._unset_keepalive_if_required()
         self.flow.connection = None
 
     def data_received(self, data: bytes) -> None:
-        if self._rest:
+        self._unset_keepalive_if_required()
+        if self.reading is NOTHING:
+            self.begin(HEAD)
+        elif self.reading is HEAD and not self.received and not self._rest:
+            self.app_state[BEGAN] = self.loop.time()
+        is_read_later = self.reading is not DISCARDED and self._waits_for_turn()
+        if self._rest or is_read_later:
             data = self._rest + data
-            self._keep_rest(b"")
-        self._read(data)
+            self._keep_rest(data if is_read_later else b"")
+        if not is_read_later:
+            self._read(data)
+
+    def _waits_for_turn(self) -> bool:
+        """Whether what has come waits for a round of the event loop: hundreds of connections may have sent something."""
+        shared = self._rounds
+        if self._turn is None and shared.may_be_over() and shared.has_to_wait(self.address):
+            self._turn = shared.enter(self.address)
+            self._turn.add_done_callback(self._take_turn)
+            self.flow.pause_reading()
+            self.settle()
+        return self._turn is not None
+
+    def _take_turn(self, turn: asyncio.Future[bool]) -> None:
+        self._turn = None
+        if turn.cancelled() or self.transport.is_closing():
+            return
+        if self._has_ended:
+            if not self._end_reading():
+                self.transport.close()
+        else:
+            self.flow.resume_reading()
+            self._read_rest()
+        self.settle()
 
     def _keep_rest(self, rest: bytes) -> None:
         """Keeps bytes for later: requests that wait would take more time and memory if they were read."""
@@ -213,11 +250,8 @@ class GuardedConnection(asyncio.Protocol):
 
     def _read(self, data: bytes, *, is_last: bool = False) -> None:
         """Passes bytes to the parser; unless they are the last, no more than one part while requests wait."""
-        self._unset_keepalive_if_required()
         if self.reading is NOTHING:
             self.begin(HEAD)
-        elif self.reading is HEAD and not self.received:
-            self.app_state[BEGAN] = self.loop.time()
         start = 0
         while start < len(data):
             if self.reading is DISCARDED:
@@ -248,6 +282,10 @@ class GuardedConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Keeps the connection open while answers are due: the client may have closed only its own direction."""
+        self._has_ended = True
+        return (bool(self._rest) and self._waits_for_turn()) or self._end_reading()
+
+    def _end_reading(self) -> bool:
         self._read_rest(is_last=True)
         if self.reading is BODY:
             if not self.drop_newest():
@@ -329,7 +367,7 @@ class GuardedConnection(asyncio.Protocol):
         """Whether more bytes of the client may be read."""
         if self.reading is DISCARDED:
             return not self.bodies
-        return not self.flow.write_paused and not self.has_requests_waiting()
+        return self._turn is None and not self.flow.write_paused and not self.has_requests_waiting()
 
     def begin(self, reading: ReadingPart) -> None:
         """Notes that a head or a body begins, or an end."""
@@ -470,7 +508,7 @@ class GuardedConnection(asyncio.Protocol):
             self._end()
             return
         super().on_response_complete()  # type: ignore[misc]  # uvicorn's classes have it
-        if not self.has_requests_waiting() and not self.transport.is_closing():
+        if self._turn is None and not self.has_requests_waiting() and not self.transport.is_closing():
             self._read_rest()
         if not self.bodies:
             if self._refusal is not None:
@@ -505,7 +543,7 @@ class GuardedConnection(asyncio.Protocol):
     def settle(self) -> None:
         """Tells the gate whether the connection waits for its client."""
         is_reading = self.reading is BODY and len(self.bodies) == 1
-        is_waiting = not self.bodies or is_reading or self.flow.write_paused
+        is_waiting = self._turn is None and (not self.bodies or is_reading or self.flow.write_paused)
         if is_waiting is not self._is_waiting:
             self._is_waiting = is_waiting
             self.gate.wait(self, is_waiting=is_waiting)
