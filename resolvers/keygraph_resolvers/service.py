@@ -24,7 +24,7 @@ from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, wri
 from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.core_execution import INTROSPECTION, CoreExecution
 from keygraph_resolvers.engine.engine import new_root, read, rounds
-from keygraph_resolvers.errors import answer_limit_error, internal_error, public_error
+from keygraph_resolvers.errors import answer_limit_error, internal_error, public_error, words_of
 from keygraph_resolvers.hooks import Hooks
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import exceeded_error, refused_error
@@ -137,7 +137,9 @@ class Service:
             plan, run = prepared.plan, self._run_of(prepared.values, prepared.plan, request.viewer)
             run.idempotency_key, run.context = request.idempotency_key, request.context
             run.meter.holding = request.holding
-            run.sent = None if self._suggestions else request.sent
+            if not self._suggestions:
+                # Not by way of the request, which references the run.
+                run.sent = partial(words_of, request.document, request.variables)
             if request.reads is not None:
                 run.meter.store = RecordingStore(run.meter.store, request.reads)
                 run.wants_changes = request.reads.add_changes

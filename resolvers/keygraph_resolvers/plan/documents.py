@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
@@ -137,10 +137,6 @@ class OperationRequest:
         address = "" if self.holding is None else self.holding.address
         subject = None if self.viewer is None else self.viewer.get("sub")
         self.clients = (address,) * bool(address) + (f"viewer {subject}",) * bool(subject)
-
-    def sent(self) -> Container[str]:
-        """Returns the words that the client has sent."""
-        return words_of(self.document, self.variables)
 
 
 class Refused(Exception):
