@@ -142,6 +142,10 @@ class Exports:
         """Returns the files of all of them. Raises UnusableExport."""
         return [file for each in self._exports for file in each.listed()]
 
+    def files(self) -> Iterator[tuple[Path, ExportFile]]:
+        """Yields the files of all of them where they are. Raises UnusableExport if one is missing."""
+        return (found for each in self._exports for found in each.files())
+
     @property
     def names(self) -> list[str]:
         return [each.folder.name for each in self._exports]

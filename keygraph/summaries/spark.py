@@ -178,8 +178,12 @@ def why_not_on_spark(work: Summaries) -> str | None:
 def exports_at(context: Any, address: str, table: str) -> tuple[Exports, list[tuple[str, int, bool]]]:
     """Returns the exports of a table below an address (`s3://bucket/AWSDynamoDB`, or a local folder), and the address of each of
     their files with its number of items and whether it is one of several exports. Raises UnusableExport."""
-    root = address if "://" in address else Path(address).resolve().as_uri()
-    root = root.rstrip("/") if root.rstrip("/").endswith(_ROOT) else f"{root.rstrip('/')}/{_ROOT}"
+    if "://" not in address:
+        # Hadoop would wait for the other end of a pipe, and follow links to other folders.
+        exports = Exports(Path(address), table)
+        several = len(exports.names) > 1
+        return exports, [(path.resolve().as_uri(), file.items, several) for path, file in exports.files()]
+    root = address.rstrip("/") if address.rstrip("/").endswith(_ROOT) else f"{address.rstrip('/')}/{_ROOT}"
     with tempfile.TemporaryDirectory() as folder:
         try:
             manifests = context.wholeTextFiles(f"{root}/*/manifest-*.json").collect()

@@ -16,6 +16,7 @@ import pytest
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.summaries.exports import Exports, UnusableExport
+from keygraph.summaries.spark import exports_at
 from keygraph.summaries.work import Summaries
 from tests.conftest import MakeStore
 from tests.keygraph.exported import full_export, incremental_export
@@ -303,6 +304,8 @@ def test_a_link_to_a_file_elsewhere_is_not_read(tmp_path: Path, engine: str) -> 
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnusableExport, match="lacks the file"):
         Exports(tmp_path / "bucket", "Guild").parts(graph.made(Summaries), 0)
+    with pytest.raises(UnusableExport, match="lacks the file"):
+        exports_at(None, str(tmp_path / "bucket"), "Guild")  # on Spark
 
 
 def test_an_export_of_the_future(tmp_path: Path, engine: str) -> None:

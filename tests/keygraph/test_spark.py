@@ -163,7 +163,7 @@ async def test_an_export_that_is_not_complete(context: Any, tmp_path: Path) -> N
     with pytest.raises(UnusableExport, match=r"^a file cannot be read: .*no item of an export$"):
         run(context, address, bucket)
     with pytest.raises(UnusableExport, match="cannot be read"):
-        exports_at(context, str(tmp_path / "nothing"), "Guild")
+        exports_at(context, f"file://{tmp_path}/nothing", "Guild")
 
 
 @pytest.mark.timeout(600)
