@@ -50,7 +50,7 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
         self._waiting: deque[tuple[list[KeyT], list[asyncio.Future[ValueT]], Context]] = deque()
         """The reads that wait for others to end."""
         self._most = most
-        self._under_way = 0
+        self._in_flight = 0
         """How many requests the reads under way send at the same time."""
 
     @staticmethod
@@ -82,14 +82,14 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     def _start(
         self, keys: list[KeyT], futures: list[asyncio.Future[ValueT]], context: Context | None = None
     ) -> None:
-        if self._under_way < self._most:
-            self._under_way += self.requests_at_once(keys)
+        if self._in_flight < self._most:
+            self._in_flight += self.requests_at_once(keys)
             self.tasks[futures[0]] = self.loop.create_task(self._settle(keys, futures), context=context)
         else:
             self._waiting.append((keys, futures, context or copy_context()))
 
     def _start_waiting(self) -> None:
-        while self._waiting and self._under_way < self._most:
+        while self._waiting and self._in_flight < self._most:
             self._start(*self._waiting.popleft())
 
     async def _settle(self, keys: list[KeyT], futures: list[asyncio.Future[ValueT]]) -> None:
@@ -107,7 +107,7 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
         finally:
             # A canceled task references its frames, and would keep all that was read.
             self.tasks.pop(futures[0], None)
-            self._under_way -= self.requests_at_once(keys)
+            self._in_flight -= self.requests_at_once(keys)
             self._start_waiting()
         for future, value in zip(futures, values, strict=True):
             if isinstance(value, Exception):
@@ -229,12 +229,12 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         if longer is not None and longer is not request and longer in self.futures:
             # It was requested since, by another field of the root. It may wait for others to end: this reads nothing.
             size = self.requests_at_once(keys)
-            self._under_way -= size
+            self._in_flight -= size
             self._start_waiting()
             try:
                 return [await asyncio.shield(self.futures[longer])]
             finally:
-                self._under_way += size
+                self._in_flight += size
         answer: Any
         if isinstance(request, ListQuery):
             answer = await send_reads(self._store, request, read(request))
