@@ -151,8 +151,21 @@ class HalfDone(Overtaken):
         return await self.store.send(request)
 
 
+READABLE = {"asked": b"this", "done": [["Person", "Cy"]], "detached": [Decimal(0)], "new": [True]}
+
+
 @pytest.mark.parametrize(
-    "content", [None, {}, {"asked": b"this"}, {"asked": b"this", "done": [["Gone", "x"]]}]
+    "content",
+    [
+        None,
+        {},
+        {"asked": b"this"},
+        READABLE | {"done": [["Gone", "x"]]},
+        READABLE | {"done": [["Person", Decimal(1)]]},
+        READABLE | {"done": [["Person"]]},
+        READABLE | {"new": ["yes"]},
+        READABLE | {"detached": [Decimal("1e100")]},
+    ],
 )
 async def test_a_note_that_cannot_be_read_is_a_conflict(club: Store, content: Any) -> None:
     """Another program has stored it, or the model had other types or another attribute for times."""

@@ -19,7 +19,7 @@ from keygraph.dynamo.actions import CheckItem, PutItem
 from keygraph.dynamo.conditions import Condition, Exists, Le, Not, Or
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue
-from keygraph.errors import InputPath, Refusal, WriteRefused
+from keygraph.errors import BadUserInput, InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.model.node_shards import is_shard
 from keygraph.names import NOTE
@@ -109,15 +109,22 @@ def done_before(
                 raise conflict(
                     "The first answer under this idempotency key did not select `created`, which is no longer known."
                 )
-        return tuple(
-            Done(graph.types[name], tuple(identity), None, int(detached), is_new)
-            for (name, *identity), detached, is_new in zip(
-                content["done"], content["detached"], content["new"], strict=True
-            )
-        )
-    except (KeyError, TypeError, ValueError):
+        told = zip(requests, content["done"], content["detached"], content["new"], strict=True)
+        return tuple(_done(graph, *each) for each in told)
+    except (BadUserInput, LookupError, TypeError, ValueError):
         # Another program has stored it, or the model had other types.
         raise conflict("What was done under this idempotency key is no longer known.") from None
+
+
+def _done(graph: Graph, request: WriteRequest, named: Any, detached: Any, is_new: Any) -> Done:
+    """Returns what a note says of a request. Raises BadUserInput, LookupError, TypeError or ValueError if it cannot be true."""
+    name, *identity = named
+    if name != request.record.name or not all(isinstance(each, str) for each in identity):
+        raise ValueError("another record")
+    if not (isinstance(is_new, bool | None) and 0 <= detached < 2**31):
+        raise ValueError("another answer")
+    graph.table_keys(request.record, tuple(identity))
+    return Done(request.record, tuple(identity), None, int(detached), is_new)
 
 
 def _key_value(attribute: KeyAttribute, digest: bytes) -> KeyValue:
