@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any
 from weakref import WeakSet
 
@@ -43,6 +44,24 @@ async def test_each_ends_at_its_own_deadline() -> None:
     assert 0 in ended
     assert all(each > 0.095 for each in await asyncio.gather(*running))
     assert ended == [*range(8)]
+
+
+async def test_of_many_with_one_deadline_a_few_end_in_a_turn_of_the_loop() -> None:
+    """Hundreds of requests wait when a server hangs, and each has an error to answer then."""
+    deadline, ended = Deadline(0.0, "too late"), list[int]()
+
+    async def hang() -> None:
+        with pytest.raises(TimedOut), Attempts(deadline, Backoff()):
+            await asyncio.sleep(10)
+        ended.append(0)
+
+    running = [asyncio.create_task(hang()) for _ in range(100)]
+    counts = [0]
+    for _ in range(1_000):
+        await asyncio.sleep(0)
+        counts.append(len(ended))
+    assert max(after - before for before, after in pairwise(counts)) <= 16
+    await asyncio.gather(*running)
 
 
 async def test_what_is_in_time_is_left_alone() -> None:
