@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_305, ("server",): 14_160, ("tests",): 102_445}
+LINES = {("keygraph", "resolvers"): 63_305, ("server",): 14_160, ("tests",): 102_446}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -85,7 +85,7 @@ class WorkFile:
         try:
             if before.st_size:
                 self._refuse_other_content()
-            self._database = sqlite3.connect(path, isolation_level=None, timeout=0)
+            self._database = sqlite3.connect(path.absolute(), isolation_level=None, timeout=0)
         except sqlite3.OperationalError as error:
             raise self._unusable(error) from None
         try:

@@ -229,6 +229,7 @@ def test_a_file_that_is_no_work_file_is_neither_replaced_nor_deleted(name: str) 
             1,
             f"keygraph: {name} is there, and is not the work file of a job. Name another file.\n",
         )
+    run("summarize", *MODEL, "--store", FILE, "--dry-run", "--work", f"file:{name}?a=URI")
     assert Path(name).read_bytes() == before
     assert len(items_in(FILE, graph.table)) == 3
 

@@ -219,7 +219,7 @@ class SQLiteStore:
 
     def _connection(self, locked_seconds: float) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._path,
+            self._path.absolute(),  # the name of a relative path may be a URI of SQLite's
             timeout=locked_seconds,
             isolation_level=None,
             check_same_thread=False,
