@@ -735,6 +735,13 @@ async def test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong(ma
                 if firm != "f":
                     assert await made.refused(asked, A) == no_firm
     assert await made.items() == sorted((*nodes, hidden), key=lambda item: item["PK"])
+    # For a hidden edge nothing more is read than for none.
+    await made.world.put({"PK": "BILL#b", "SK": "FIRM#f", "rest": Decimal(7)})
+    for bill in ("b", "none"):
+        made.world.forget()
+        moved = f'moveShare(input: {{firmId: "f", billId: "{bill}", to: {{firmId: "h"}}}}) {{ clientMutationId }}'
+        assert await made.refused(moved, A) == [("NOT_FOUND", "There is no Share with this key.")]
+        assert made.world.operations == {"GetItem": 1}
 
 
 async def test_a_counterpart_is_moved_by_who_may_move_it(make_store: MakeStore) -> None:
