@@ -232,14 +232,15 @@ class Permissions:
         names = [path[0] for path in paths_of(decision)]
         return all(isinstance(name, LinkName) and not name.link.needs_item for name in names)
 
-    def link_keys(self, of: Subject | ListOwner, decision: Decision) -> dict[Key, LinkName]:
-        """Returns the keys of the other items that a decision uses, as far as they follow from what is known."""
-        found = {name.key(node): name for name, node in self._linked_nodes(of, decision)}
-        return {key: name for key, name in found.items() if key is not None}
+    def links_to(self, of: Subject | ListOwner, decision: Decision) -> dict[tuple[Key, LinkName], None]:
+        """Returns the keys of the other items that a decision uses, as far as they follow from what is known. Several links
+        may lead to one item."""
+        found = [(name.key(node), name) for name, node in self._linked_nodes(of, decision)]
+        return {(key, name): None for key, name in found if key is not None}
 
-    def unknown_keys(self, of: Subject | ListOwner, decision: Decision) -> dict[Key, LinkName]:
-        """Returns those of them that were not looked up."""
-        return {key: name for key, name in self.link_keys(of, decision).items() if key not in self._linked}
+    def unknown_keys(self, of: Subject | ListOwner, decision: Decision) -> dict[Key, None]:
+        """Returns the keys of those of them that were not looked up."""
+        return {key: None for key, _ in self.links_to(of, decision) if key not in self._linked}
 
     def link_values(self, of: Subject | ListOwner, decision: Decision) -> dict[LinkName, bool]:
         """Returns whether the links of a decision are met, for those that are known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from keygraph.access.language import WRITES, Action
@@ -202,22 +202,21 @@ def _deciding_items(write: WriteContext, request: WriteRequest) -> list[Key]:
     """Returns the keys of other items that decide who may write and that stored items determine, and of nodes whose
     items must be known. Learns the stored ones."""
     keys = list[Key]()
-    linked = all_linked(write, request)
-    _learn(write, linked)
+    _learn(write, linked := all_linked(write, request))
     for _, members, own in ends.given_nodes(write, request):
         if any(rules.is_visible_by_item(write, each, is_whole=write.is_whole) for each in members):
             keys += write.graph.table_keys(members[0], own)
-    return [*keys, *linked]
+    return [*keys, *(key for key, _ in linked)]
 
 
-def _learn(write: WriteContext, linked: Mapping[Key, LinkName]) -> None:
-    for key in linked.keys() & write.stored.keys():
+def _learn(write: WriteContext, linked: Iterable[tuple[Key, LinkName]]) -> None:
+    for key in {key for key, _ in linked} & write.stored.keys():
         write.permissions.learn(key, write.stored[key])
 
 
-def all_linked(write: WriteContext, request: WriteRequest) -> dict[Key, LinkName]:
-    """Returns the keys of other items that decide who may write or what may be named."""
-    found = dict[Key, LinkName]()
+def all_linked(write: WriteContext, request: WriteRequest) -> dict[tuple[Key, LinkName], None]:
+    """Returns the keys of other items that decide who may write or what may be named, with what they decide."""
+    found = dict[tuple[Key, LinkName], None]()
     for record, identity, item in _states(write, request) if may_be_linked(write, request.record) else ():
         found |= rules.linked_items(write, request, record, identity, item)
         if record is request.record and item is not None and rules.is_other_guarded(write, record):

@@ -450,8 +450,9 @@ def is_visible_by_item(write: WriteContext, record: RecordType, *, is_whole: boo
 
 def linked_items(
     write: WriteContext, request: WriteRequest, record: RecordType, identity: Texts, item: Item | None
-) -> dict[Key, LinkName]:
-    """Returns the keys of other items that decide on writing the record or its counterpart, or on a named node."""
+) -> dict[tuple[Key, LinkName], None]:
+    """Returns the keys of other items that decide on writing the record or its counterpart, or on a named node, with what
+    they decide."""
     names: list[str | None] = [None]
     actions: tuple[Action, ...] = ("read",)
     if record is request.record:
@@ -460,10 +461,10 @@ def linked_items(
     elif not record.is_node:
         names += [*record.fields, *record.ends]
         actions = ("read", *WRITES, "move")
-    known, found = KnownRecord(record, identity, item), dict[Key, LinkName]()
+    known, found = KnownRecord(record, identity, item), dict[tuple[Key, LinkName], None]()
     for action in actions:
         for name in names if action != "read" else [None]:
-            found |= write.permissions.link_keys(known, write.permissions.decision(record, action, name))
+            found |= write.permissions.links_to(known, write.permissions.decision(record, action, name))
     return found
 
 

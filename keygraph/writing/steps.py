@@ -131,7 +131,7 @@ def _beside_others(write: WriteContext, request: WriteRequest, step: Transaction
 
 def _link_checks(write: WriteContext, request: WriteRequest) -> Iterator[TransactionStep]:
     """Yields the checks that other items that decided who may write are as they were read."""
-    for key, name in all_linked(write, request).items():
+    for key, name in all_linked(write, request):
         item, record = write.stored.get(key), name.link.record
         own = [] if name.condition is None else [name.condition]
         if write.permissions.are_links_assumed:

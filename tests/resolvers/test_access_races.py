@@ -20,6 +20,7 @@ from keygraph import (
     many,
     node,
     read,
+    record,
     update,
     viewer,
     write,
@@ -35,6 +36,7 @@ from tests.resolvers.worlds import world
 by_state = Index("by-state", "stateKey", "stateSort")
 TABLE = Table("Raced", partition_key="PK", sort_key="SK", indexes=[by_state])
 ME = {"memberships": {"user": viewer("sub")}}
+EDITOR = {"memberships": {"user": viewer("sub"), "note": "editor"}}
 
 
 @node("USER#{user_id}", access=[read()])
@@ -112,6 +114,13 @@ class PostGroup:
     amount: int
 
 
+@record("{post}", "REPLY#{number}", access=[read(), create(where={"group": EDITOR})])
+class Reply:
+    post: Post
+    number: int
+    group: Group
+
+
 graph = Graph(
     TABLE,
     User,
@@ -123,6 +132,7 @@ graph = Graph(
     Attached,
     GroupPost,
     PostGroup,
+    Reply,
     store_key_fields=False,
     writes=True,
 ).check()
@@ -211,6 +221,14 @@ async def test_a_put_that_finds_nothing_any_more(make_store: MakeStore) -> None:
     put = 'putMembership(input: {groupId: "g", userId: "a", note: "x"}) { membership { note } }'
     assert await raced(make_store, put, deletes=[("GROUP#g", "USER#a")]) == (["FORBIDDEN"], True)
     assert (await raced(make_store, put))[0] == []
+
+
+async def test_two_rules_ask_for_one_edge(make_store: MakeStore) -> None:
+    """Each member sees the post, and an editor replies: that was forgotten where both are told by one item."""
+    put = 'putReply(input: {postId: "p", number: 1, groupId: "g"}) { reply { number } }'
+    items = [*ITEMS, {**member("g", "a"), "note": "editor"}]
+    assert await raced(make_store, put, [member("g", "a")], items=items) == (["FORBIDDEN"], True)
+    assert (await raced(make_store, put, items=items))[0] == []
 
 
 async def test_nodes_that_are_named(make_store: MakeStore) -> None:

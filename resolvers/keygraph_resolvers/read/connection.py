@@ -23,7 +23,6 @@ from keygraph.lists.extent import Extent, Located, Place
 from keygraph.lists.query import ListForm, ListQuery
 from keygraph.lists.ranges import KeyArguments
 from keygraph.lists.reading import Found
-from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import ListConditions, ListOwner, Permissions, names_by_order
 from keygraph_resolvers.naming.global_ids import at_most, read_id_or_key
@@ -312,9 +311,9 @@ class Connection:
     _cursors: ListCursors | None = field(default=None, init=False)
 
     @property
-    def unknown(self) -> dict[Key, LinkName]:
+    def unknown(self) -> dict[Key, None]:
         """The keys of other items that decide whether the viewer sees anything of it, and that were not looked up."""
-        found: dict[Key, LinkName] = {}
+        found: dict[Key, None] = {}
         for path, decision in self.conditions.items():
             access = cast(Permissions, self.run.access)
             found |= access.unknown_keys(ListOwner(path, self.query.owner or ()), decision)

@@ -19,7 +19,6 @@ from keygraph.dynamo.store import Page, Query, Store
 from keygraph.dynamo.table import Key
 from keygraph.graph import Graph
 from keygraph.lists.checks import split_condition
-from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import KnownRecord, ListConditions, Permissions
 from keygraph.turns import step_by_step
@@ -50,7 +49,7 @@ class Links:
         self._reading += 1
         try:
             page = await store.send(query)
-            decisions, wanted = list[Decided | None](), dict[Key, LinkName]()
+            decisions, wanted = list[Decided | None](), dict[Key, None]()
             await step_by_step(map(decisions.append, self.decisions(path, page.items, conditions)))
             await step_by_step(map(wanted.update, map(self.unknown, decisions)))
             self._meter.take_lookups(len(wanted))
@@ -74,7 +73,7 @@ class Links:
         """Returns an item with the values of the links that its decision needs."""
         return item if decided is None else {**item, **cast(Item, self._access.link_values(*decided))}
 
-    def unknown(self, decided: Decided | None) -> dict[Key, LinkName]:
+    def unknown(self, decided: Decided | None) -> dict[Key, None]:
         """Returns what must be looked up for an item that was read in a list."""
         access = self._access
         return {} if decided is None else access.unknown_keys(decided[0], access.with_item(*decided))

@@ -26,7 +26,6 @@ from keygraph.lists.named_edges import edge_keys, in_list
 from keygraph.lists.projection import attributes_of
 from keygraph.lists.query import ListQuery
 from keygraph.lists.reading import Found, count_requests, page_requests
-from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath, WalkedPath
 from keygraph.model.permissions import Permissions, restricted_name
 from keygraph.model.records import RecordType
@@ -543,7 +542,7 @@ def look_up_items(
         items += answer if isinstance(answer, list) else [answer] if answer is not None else []
     if connection.query.form.send is None:
         return items  # no other item decides about them
-    links, unknown = op.links, dict[Key, LinkName]()
+    links, unknown = op.links, dict[Key, None]()
     decisions = [*links.decisions(connection.arguments.path, items, connection.conditions)]
     for each in decisions:
         unknown |= links.unknown(each)
