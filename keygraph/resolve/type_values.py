@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeAlias, cast
@@ -109,10 +109,7 @@ class TypeValues:
         mine, theirs = self._visible(one, hidden), self._visible(other, hidden)
         if not _has_all(mine, theirs):
             return False
-        shapes = _shape(one), _shape(other)
-        if goes_before(*shapes):
-            return True
-        return mine != theirs and is_special_case(*shapes) and is_special_case(*shapes[::-1])
+        return goes_before(_shape(one), _shape(other)) or (mine != theirs and _have_same_keys(one, other))
 
     # --- Items ----------------------------------------------------------------------------------------
 
@@ -151,12 +148,9 @@ class TypeValues:
 
     def condition_under_own_key(self, record: RecordType) -> Condition | None:
         """Returns the condition that an item whose key can be the type's is of it; None if every such item is."""
-        own, key = self.of(record), _shape(record)
         special = [
             Not(condition)
-            for other in self._types
-            if self.of(other) != own and _has_all(self.of(other), own)
-            if is_special_case(key, _shape(other)) and is_special_case(_shape(other), key)
+            for other, _ in special_types(record, {each: self.of(each) for each in self._types})
             if (condition := self.condition(other)) is not None
         ]
         return conjunction(self.condition(record), *special)
@@ -185,6 +179,22 @@ class TypeValues:
 
 def _shape(record: RecordType) -> Shape:
     return shape(*record.table_keys.templates)
+
+
+def _have_same_keys(one: RecordType, other: RecordType) -> bool:
+    shapes = _shape(one), _shape(other)
+    return is_special_case(*shapes) and is_special_case(*shapes[::-1])
+
+
+def special_types(
+    record: RecordType, values: Mapping[RecordType, Mapping[str, TypeValue]]
+) -> Iterator[tuple[RecordType, dict[str, TypeValue]]]:
+    """Yields the types with the same keys to which an item of the type belongs if it has further type values, and these."""
+    own = values[record]
+    for other, theirs in values.items():
+        further = {name: value for name, value in theirs.items() if (name, value) not in own.items()}
+        if further and _has_all(theirs, own) and _have_same_keys(record, other):
+            yield other, further
 
 
 def read_type_values(declared: DeclaredValue, type_attribute: str | None) -> dict[str, TypeValue]:

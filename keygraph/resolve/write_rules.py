@@ -10,20 +10,34 @@ from keygraph.model.comparisons import OPERATORS, WriteRule, declared_comparison
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
 from keygraph.resolve.resolution import Resolution
-from keygraph.resolve.type_values import Beginning, condition_on, read_type_values
+from keygraph.resolve.type_values import (
+    Beginning,
+    TypeValue,
+    condition_on,
+    read_type_values,
+    special_types,
+)
 
 
 def resolve_rules(resolution: Resolution, type_attribute: str | None) -> None:
     """Gives each record type its rules."""
-    for record in resolution.types.values():
-        record.rules = (*_rules(resolution, record), *_rules_of_type_values(record, type_attribute))
+    types = [record for record in resolution.types.values() if not record.is_virtual]
+    values = {record: read_type_values(record.type_value, type_attribute) for record in types}
+    for record in types:
+        record.rules = (*_rules(resolution, record), *_rules_of_type_values(record, values))
 
 
-def _rules_of_type_values(record: RecordType, type_attribute: str | None) -> Iterator[WriteRule]:
+def _rules_of_type_values(
+    record: RecordType, values: Mapping[RecordType, Mapping[str, TypeValue]]
+) -> Iterator[WriteRule]:
     """Yields the rules that fields and ends are or begin as the type values: others would make an item of another type."""
     held = {name: [field.attribute] for name, field in record.fields.items()}
     held |= {name: [*end.attributes.values()] for name, end in record.ends.items()}
-    for attribute, value in read_type_values(record.type_value, type_attribute).items():
+    for _, further in special_types(record, values):
+        names = [name for name, paths in held.items() if any((each,) in paths for each in further)]
+        condition = Not(And(tuple(condition_on(attribute, value) for attribute, value in further.items())))
+        yield from [WriteRule(condition, tuple(names), f"That would be no {record.name}.")] if names else ()
+    for attribute, value in values[record].items():
         text = value.text if isinstance(value, Beginning) else value
         verb = "begins with" if isinstance(value, Beginning) else "is"
         for name in [name for name, paths in held.items() if (attribute,) in paths] if text else ():

@@ -496,7 +496,10 @@ class ItemMaker:
         if refusals.found:
             return None
         try:
-            return self._rules.check(item)
+            size = self._rules.check(item)
+            if self._may_be_of_another and self._graph.recognise(item) is not self.record:
+                refusals.add(request.where, f"That would be no {self.record.name}.")
+            return size
         except ItemTooLarge as error:
             largest = max(given, key=lambda name: self._size(item, name), default=None)
             at = place_of(request, largest)
@@ -505,6 +508,12 @@ class ItemMaker:
         except BadUserInput as error:
             refusals.take(request.where, error)
         return None
+
+    @cached_property
+    def _may_be_of_another(self) -> bool:
+        """Whether the keys in indexes make an item one of another type with the same key; the rules know of its fields."""
+        types = self._graph.type_values
+        return types.share_keys(self.record) and not self.own_keys.isdisjoint(types.attributes)
 
     def _size(self, item: Item, name: str) -> int:
         values = [at_path(item, path) for path in self.paths([name])]

@@ -219,6 +219,36 @@ def test_types_that_writes_would_not_keep() -> None:
     ]
 
 
+async def test_no_write_makes_an_item_of_a_special_type(make_store: MakeStore) -> None:
+    """Who may write lines would make gifts otherwise."""
+
+    @node("{key}", by_kind("{shelf}", "{key}"), type={"kind": "line"})
+    class Line:
+        key: ID
+        wrap: str | None = None
+        shelf: str | None = None
+
+    @node("{key}", type={"kind": "line", "wrap": "gift"})
+    class Gift:
+        key: ID
+
+    @node("{key}", by_kind("TOP#{rank}", "{key}"), type={"kind": "line", "Kind": {"beginsWith": "TOP#"}})
+    class Top:
+        key: ID
+        rank: int
+
+    for special, given in ((Gift, 'wrap: "gift"'), (Top, 'shelf: "TOP#1"')):
+        shop = world(Graph(TABLE, Line, special, writes=True).check(), await make_store(TABLE))
+        await shop.ask(
+            'mutation { createLine(input: {key: "1", wrap: "box", shelf: "a"}) { line { wrap } } }'
+        )
+        for verb, key in (("create", 2), ("upsert", 1), ("upsert", 2), ("update", 1)):
+            document = f'mutation {{ {verb}Line(input: {{key: "{key}", {given}}}) {{ line {{ wrap }} }} }}'
+            assert await shop.errors(document) == [("BAD_USER_INPUT", "That would be no Line.")]
+        await shop.ask('mutation { updateLine(input: {key: "1", wrap: null, shelf: "b"}) { line { wrap } } }')
+        assert await shop.ask('{ line(key: "1") { wrap shelf } }') == {"line": {"wrap": None, "shelf": "b"}}
+
+
 @pytest.mark.parametrize("attribute", [None, "kind"])
 async def test_a_field_in_the_type_attribute(attribute: str | None, make_store: MakeStore) -> None:
     """No write makes an item of no type, or stores another value than it was given; nor does one that empties a key."""

@@ -739,7 +739,9 @@ async def test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong(ma
     await made.world.put({"PK": "BILL#b", "SK": "FIRM#f", "rest": Decimal(7)})
     for bill in ("b", "none"):
         made.world.forget()
-        moved = f'moveShare(input: {{firmId: "f", billId: "{bill}", to: {{firmId: "h"}}}}) {{ clientMutationId }}'
+        moved = (
+            f'moveShare(input: {{firmId: "f", billId: "{bill}", to: {{firmId: "h"}}}}) {{ clientMutationId }}'
+        )
         assert await made.refused(moved, A) == [("NOT_FOUND", "There is no Share with this key.")]
         assert made.world.operations == {"GetItem": 1}
 
