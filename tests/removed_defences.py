@@ -581,7 +581,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/access/grants.py", " and not (action == \"read\" and name in self.parts)", ""
     ),
     "test_a_field_in_the_type_attribute": Removal(
-        "keygraph/resolve/write_rules.py", " *_rules_of_type_values(record, type_attribute))", ")"
+        "keygraph/resolve/write_rules.py", " *_rules_of_type_values(record, values))", ")"
     ),
     "test_a_log_that_was_cut_takes_nothing_else_along": Removal(
         "keygraph/engines/sqlite/files.py", "os.ftruncate(self.log_file.fileno(), self._whole_end)", "pass"

@@ -193,7 +193,7 @@ def special_types(
     own = values[record]
     for other, theirs in values.items():
         further = {name: value for name, value in theirs.items() if (name, value) not in own.items()}
-        if further and _has_all(theirs, own) and _have_same_keys(record, other):
+        if further and not other.is_virtual and _has_all(theirs, own) and _have_same_keys(record, other):
             yield other, further
 
 

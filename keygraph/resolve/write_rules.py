@@ -21,7 +21,7 @@ from keygraph.resolve.type_values import (
 
 def resolve_rules(resolution: Resolution, type_attribute: str | None) -> None:
     """Gives each record type its rules."""
-    types = [record for record in resolution.types.values() if not record.is_virtual]
+    types = resolution.types.values()
     values = {record: read_type_values(record.type_value, type_attribute) for record in types}
     for record in types:
         record.rules = (*_rules(resolution, record), *_rules_of_type_values(record, values))

@@ -108,7 +108,7 @@ class WriteContext:
         read = [self.stored.get(key) for key in self.graph.table_keys(record, identity)]
         return [item for item in read if item is not None and self.graph.recognise(item) is record]
 
-    def maybe_seen(self, record: RecordType, identity: Texts) -> list[Item]:
+    def perhaps_visible(self, record: RecordType, identity: Texts) -> list[Item]:
         """Returns the record's items among those read, without those that the viewer does not see, whatever other items
         decide: nothing is read for these."""
         found, decide = self.read(record, identity), self.permissions.decide

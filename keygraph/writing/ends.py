@@ -319,7 +319,7 @@ def _copies(write: WriteContext, request: WriteRequest) -> list[tuple[Copy, Name
     made = [(copy, *given[copy.end.name]) for copy in copies if copy.end.name in given]
     maker = write.maker(request.record)
     # A record that moves may not be found any more by whoever changes the copies of its nodes.
-    for old in write.maybe_seen(request.record, request.identity) if isinstance(request, Move) else ():
+    for old in write.perhaps_visible(request.record, request.identity) if isinstance(request, Move) else ():
         made += [
             (copy, NamedEnd(copy.end, maker.input_name(copy.end.name)), identity)
             for copy in copies

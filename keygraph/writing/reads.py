@@ -150,7 +150,7 @@ def _own_items(write: WriteContext, request: WriteRequest) -> list[Key]:
     own = [] if identity is None else write.graph.table_keys(record, identity)
     if not partners.is_read(write, request):
         return own
-    there = [] if identity is None else write.maybe_seen(record, identity)
+    there = [] if identity is None else write.perhaps_visible(record, identity)
     return [*own, *partners.keys(write, record, [item, *there])]
 
 
@@ -237,7 +237,7 @@ def _states(write: WriteContext, request: WriteRequest) -> Iterator[tuple[Record
             yield record, identity, item
     else:
         identity = request.identity
-    there = next(iter([] if identity is None else write.maybe_seen(record, identity)), None)
+    there = next(iter([] if identity is None else write.perhaps_visible(record, identity)), None)
     if identity is not None and (there is not None or not isinstance(request, NewRequest)):
         yield record, identity, there
     change = request.as_change(identity) if isinstance(request, Upsert) and identity else request
