@@ -303,19 +303,18 @@ def refuse_transaction(request: store.Transaction, table: Table) -> None:
     actions = request.actions
     if not actions:
         raise BadUserInput("A transaction has at least one action.")
-    refuse_many_actions(len(actions), "with")
+    refuse_many_actions(len(actions), "with those that it only checks")
     if len({key_of(action, table) for action in actions}) < len(actions):
         raise BadUserInput("Two actions of a transaction are of the same item.")
     if not 1 <= len(request.token.encode()) <= limits.TOKEN_BYTES:
         raise BadUserInput(f"A token has 1 to {limits.TOKEN_BYTES} bytes.")
 
 
-def refuse_many_actions(count: int, with_checks: str) -> None:
-    """Refuses so many actions of a transaction, with or without those that only check an item."""
+def refuse_many_actions(count: int, which: str) -> None:
+    """Refuses so many actions of a transaction; `which` are counted."""
     if count > limits.TRANSACTION_ACTIONS:
         raise TransactionTooLarge(
-            f"The transaction is of {count} items, {with_checks} those that it only checks; "
-            f"DynamoDB allows {limits.TRANSACTION_ACTIONS}.",
+            f"The transaction is of {count} items, {which}; DynamoDB allows {limits.TRANSACTION_ACTIONS}.",
             count=count,
             limit=limits.TRANSACTION_ACTIONS,
         )

@@ -15,6 +15,7 @@ from keygraph.dynamo import actions
 from keygraph.dynamo.actions import AddMembers, AddNumber, Append, RemoveMembers, SetTo
 from keygraph.dynamo.conditions import And, Condition, Path, at_path, disjunction
 from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.rules import refuse_many_actions
 from keygraph.dynamo.table import Key
 from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.model.expiry import now
@@ -226,7 +227,9 @@ def checks(write: WriteContext, request: NewRequest | Change | Move) -> list[Tra
     for named, members, own in given_virtual_nodes(write, request) if write.is_guarded else ():
         if not any(visible_if(write, each, own, None) is True for each in members):
             write.refusals.found.append(named.missing(where))
-    for named, members, own in given_nodes(write, request):
+    given = [*given_nodes(write, request)]
+    refuse_many_actions(len({own for _, _, own in given}), "without its own")
+    for named, members, own in given:
         keys = write.graph.table_keys(members[0], own)
         if write.checked is not None and len(keys) == 1:
             if (keys[0], members) in write.checked:

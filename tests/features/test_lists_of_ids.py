@@ -34,6 +34,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan
 from keygraph.errors import Unavailable
 from keygraph.tables.verify import Verification
+from keygraph.writing import ends
 from keygraph_resolvers import OperationRequest, check
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore, in_one_world
@@ -213,6 +214,15 @@ async def test_refused_writes(mailbox: World, asked: str, code: str, path: list[
     told = [each["extensions"] for each in answer["errors"]]
     assert [(each["code"], each.get("path")) for each in told] == [(code, path)]
     assert (await mailbox.tracer.store.send(Scan(consistent=True))).items == before
+
+
+async def test_too_many_nodes_are_refused_before_they_are_checked(
+    mailbox: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(ends, "_is_open")
+    names = json.dumps([*map(str, range(101))])
+    [error] = (await mailbox.service.execute(f"mutation {{ {UPDATE % f'mailIds: {names}'} }}"))["errors"]
+    assert error["extensions"]["code"] == "TRANSACTION_TOO_LARGE"
 
 
 async def test_nodes_of_the_same_transaction(mailbox: World) -> None:

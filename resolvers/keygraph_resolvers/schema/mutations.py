@@ -117,7 +117,8 @@ def write_requests(
     `read` are the mutations whose payload says whether there was a record before.
     """
     try:
-        refuse_many_actions(sum(_written_with(graph, each.record, each.values) for each in given), "without")
+        count = sum(_written_with(graph, each.record, each.values) for each in given)
+        refuse_many_actions(count, "without those that it only checks")
     except TransactionTooLarge as error:
         raise WriteRefused([Refusal(error.code, error.parts, given[0].where[:1], error.details)]) from None
     meaning, context = _Meaning(graph, read), graph.made(WriteContext)
