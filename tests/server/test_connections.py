@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import mmap
+import platform
 import socket
 import sys
 import time
@@ -52,6 +54,11 @@ async def until(is_true: Callable[[], bool], seconds: float = 10) -> None:
 @pytest.fixture
 async def clock(monkeypatch: pytest.MonkeyPatch) -> MovedClock:
     return MovedClock(monkeypatch)
+
+
+def resident_memory() -> int:
+    """The memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
 
 
 async def busy(server: Running) -> list[Client]:
@@ -628,6 +635,22 @@ class TestMemory:
                 assert left() is None
             finally:
                 gc.enable()
+
+    @pytest.mark.long
+    @pytest.mark.skipif(
+        platform.libc_ver()[0] != "glibc", reason="other C libraries return memory as they do"
+    )
+    async def test_what_bodies_leave_free_between_used_blocks_is_returned(
+        self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(gate, "_COLLECTED_BYTES", 100_000)
+        async with connected(protocol, write_timeout=0.4) as (_, client):
+            blocks = [b"x" * (5_000 + number % 100) for number in range(8_000)]
+            blocks = blocks[::20]
+            before = resident_memory()
+            await client.ask("/a", b"x" * 200_000)
+            await until(lambda: resident_memory() < before - 20_000_000)
+            assert len(blocks) == 400
 
     async def test_a_connection_that_has_ended_leaves_no_garbage(self, protocol: Protocol) -> None:
         async with running(protocol, max_head_bytes=1000) as server:

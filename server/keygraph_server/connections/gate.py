@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import logging
 from collections import Counter, OrderedDict
@@ -62,6 +63,8 @@ class ConnectionGate:
         """The bytes that all connections hold."""
         self._taken = 0
         """The bytes that they have taken since garbage was collected."""
+        self._has_collected = False
+        """Whether it was, and what is free was not returned yet."""
         self.closed: Counter[str] = Counter()
         """The number of closed connections, by reason."""
         self._open: set[GatedConnection] = set()
@@ -135,6 +138,7 @@ class ConnectionGate:
             if self._taken > _COLLECTED_BYTES:
                 self._taken = 0
                 gc.collect(1)  # the oldest generation, of what is kept, would take long
+                self._has_collected = True
             if self.is_full:
                 for waiting in [each for each in self._waiting if each.held]:
                     if self.is_full:
@@ -163,12 +167,22 @@ class ConnectionGate:
         now = loop.time()
         for connection in list(self._open):
             connection.check(now)
+        if self._has_collected:
+            self._has_collected = False
+            _return_free_pages()
         if self.closed != self._reported and now - self._reported_at >= _REPORTED_EVERY:
             counts = ", ".join(
                 f"{reason}: {count}" for reason, count in (self.closed - self._reported).items()
             )
             _log.warning("Closed connections of clients: %s", counts)
             self._reported, self._reported_at = self.closed.copy(), now
+
+
+def _return_free_pages() -> None:
+    """Makes glibc return what is free between used blocks to the system: 50 MB after hundreds of large messages. Most often,
+    it takes a few milliseconds; 20 for 250 MB. Other C libraries have no `malloc_trim`."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def network_of(host: str) -> str:
