@@ -124,8 +124,6 @@ class GuardedConnection(asyncio.Protocol):
         """The bytes that came with requests that wait, or in a round of the event loop that was over, and are read later."""
         self._turn: asyncio.Future[bool] | None = None
         """Awaited for the round in which they are read."""
-        self._has_ended = False
-        """Whether the client has closed its direction meanwhile."""
         self._since = self.loop.time()
         self._received_then = 0
         self._unsent = Unsent()
@@ -226,7 +224,7 @@ class GuardedConnection(asyncio.Protocol):
         self._turn = None
         if turn.cancelled() or self.transport.is_closing():
             return
-        if self._has_ended:
+        if self._is_half_closed:
             if not self._end_reading():
                 self.transport.close()
         else:
@@ -282,7 +280,7 @@ class GuardedConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Keeps the connection open while answers are due: the client may have closed only its own direction."""
-        self._has_ended = True
+        self._is_half_closed = True
         return (bool(self._rest) and self._waits_for_turn()) or self._end_reading()
 
     def _end_reading(self) -> bool:
@@ -292,7 +290,6 @@ class GuardedConnection(asyncio.Protocol):
                 return False
             self.reading = DISCARDED
             self._forget(-1)
-        self._is_half_closed = True
         running = self.running()
         if not self.bodies or (running is not None and running.scope["state"].get(STREAMS)):
             return False
@@ -513,7 +510,7 @@ class GuardedConnection(asyncio.Protocol):
         if not self.bodies:
             if self._refusal is not None:
                 self._end(self.gate.refusal(self._refusal))
-            elif self._is_half_closed or self._is_stopping:
+            elif (self._is_half_closed and self._turn is None) or self._is_stopping:
                 self.transport.close()
             else:
                 self.forget_request()
@@ -532,7 +529,7 @@ class GuardedConnection(asyncio.Protocol):
         self.settle()
 
     def _close_if_idle(self) -> None:
-        if not self.bodies:
+        if not self.bodies and self._turn is None:
             self.transport.close()
 
     def _note_blocked(self, blocked: int) -> None:
