@@ -128,12 +128,9 @@ def summarize(
 
         explain_item(settings, graph, explain, written, note, is_json=format_ == "json")
         return
-    job: _Summarizing | _OnSpark
-    if engine == "spark":
-        job = _OnSpark(graph, settings, input_, segments, changes, options)
-    else:
-        source = _JobInput(graph.table.name, segments, None if input_ is None else Path(input_))
-        job = _Summarizing(graph, settings, source, work_file, changes, options)
+    job: _Job = _OnSpark(graph, settings, input_, segments, changes, options)
+    if engine == "local":
+        job = _OnThisMachine(graph, settings, input_, segments, changes, options, work_file)
     started = time.monotonic()
     with interruptible(lambda: job.so_far):
         job.run_all(resume=resume)
@@ -165,34 +162,20 @@ _NOTES = {
 """What became of items, after their number."""
 
 
-class _JobInput:
-    """What a job reads: segments of the table, or exports."""
-
-    def __init__(self, table: str, segments: int, folder: Path | None) -> None:
-        """Raises CommandError if the folder has no usable export of the table."""
-        self.segments = segments
-        try:
-            self.exports = None if folder is None else Exports(folder, table)
-        except UnusableExport as error:
-            raise CommandError(
-                str(error), "Name the folder to which the bucket's AWSDynamoDB was copied"
-            ) from None
-        self.names = [str(segments)] if self.exports is None else self.exports.names
-
-
 @dataclass
-class _Summarizing:
-    """A running job, and its work file."""
+class _Job:
+    """A running job."""
 
     graph: Graph
     settings: Settings
-    source: _JobInput
-    file: Path | None
+    input: str | None
+    """Where the exports are that it reads; None for segments of the table."""
+    segments: int
     changes: PrintedChanges
     options: WriteOptions
-    items: int = 0
-    as_of: str = ""
-    outcome: dict[str, int] = field(default_factory=dict)
+    items: int = field(default=0, init=False)
+    as_of: str = field(default="", init=False)
+    outcome: dict[str, int] = field(default_factory=dict, init=False)
 
     @property
     def so_far(self) -> str:
@@ -200,16 +183,32 @@ class _Summarizing:
         return "Run it again with --resume to continue." if self.items else "Nothing was done."
 
     def run_all(self, *, resume: bool) -> None:
-        asyncio.run(self.run(resume=resume))
-
-    async def run(self, *, resume: bool) -> None:
         """Does the whole job. A CommandError says how to continue."""
+        raise NotImplementedError
+
+
+@dataclass
+class _OnThisMachine(_Job):
+    """A job with a work file."""
+
+    file: Path | None
+
+    def run_all(self, *, resume: bool) -> None:
+        try:
+            exports = None if self.input is None else Exports(Path(self.input), self.graph.table.name)
+        except UnusableExport as error:
+            raise CommandError(
+                str(error), "Name the folder to which the bucket's AWSDynamoDB was copied"
+            ) from None
+        asyncio.run(self._run(exports, resume=resume))
+
+    async def _run(self, exports: Exports | None, *, resume: bool) -> None:
         what = [
             self.settings.displayed_store,
             self.graph.table.name,
             declaration_digest(self.graph),
             f"{self.options.is_dry_run} {self.options.only_changed}",
-            *self.source.names,
+            *([str(self.segments)] if exports is None else exports.names),
         ]
         path = self.file or StateFile.named("summaries", *what).path.with_suffix(".db")
         async with open_table(self.settings.patient, self.graph.table) as (store, _, _):
@@ -218,7 +217,7 @@ class _Summarizing:
                 if resume and not file.is_resumed:
                     typer.echo("Found no interrupted job to resume. Starting from the beginning.", err=True)
                 with closing(file):
-                    await self._run(store, file)
+                    await self._run_with(store, file, exports)
                     file.delete()
             except UnusableWorkFile as error:
                 raise CommandError(str(error), error.fix) from None
@@ -235,11 +234,10 @@ class _Summarizing:
     def _work(self) -> Summaries:
         return self.graph.made(Summaries)
 
-    async def _run(self, store: Store, file: WorkFile) -> None:
-        exports = self.source.exports
+    async def _run_with(self, store: Store, file: WorkFile, exports: Exports | None) -> None:
         job = LocalJob(self._work, file, exports.as_of if exports else None)
         parts = (
-            scanned(self._work, store, job.at, self.source.segments)
+            scanned(self._work, store, job.at, self.segments)
             if exports is None
             else exports.parts(self._work, job.at)
         )
@@ -260,20 +258,10 @@ class _Summarizing:
         self.outcome = {name: writer.counted[name] for name in _NOTES}
 
 
-@dataclass
-class _OnSpark:
+class _OnSpark(_Job):
     """A job on Spark."""
 
-    graph: Graph
-    settings: Settings
-    input: str | None
-    segments: int
-    changes: PrintedChanges
-    options: WriteOptions
-    items: int = 0
-    as_of: str = ""
-    outcome: dict[str, int] = field(default_factory=dict)
-    so_far: str = "Run it again: what was written is as new, and stays."
+    so_far = "Run it again: what was written is as new, and stays."
 
     def run_all(self, *, resume: bool) -> None:
         """Does the whole job. Raises CommandError."""
