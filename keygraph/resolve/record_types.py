@@ -345,18 +345,18 @@ class RecordTypes:
         """The values of the type attributes in items."""
         return TypeValues(self.table, self.types, self.type_attribute)
 
-    def recognise(self, item: Mapping[str, Value], keys: Keys | None = None) -> RecordType | None:
-        """Returns the type of the item; None if no declared type accepts it.
-
-        `keys` are those that the item was read by, if not the table's: an index may lack the type attribute.
-        """
-        match = self.identified(item, keys)
+    def recognise(self, item: Mapping[str, Value]) -> RecordType | None:
+        """Returns the type of an item that was read from the table; None if no declared type accepts it."""
+        match = self.identified(item)
         return None if match is None else match[0]
 
     def identified(
         self, item: Mapping[str, Value], keys: Keys | None = None
     ) -> tuple[RecordType, tuple[str, ...]] | None:
-        """Returns the type of the item, and the texts that identify it; None if no declared type accepts it."""
+        """Returns the type of the item, and the texts that identify it; None if no declared type accepts it.
+
+        `keys` are those that the item was read by, if not the table's: an index may lack the type attribute.
+        """
         index = keys.index_name if keys else None
         candidates = self.type_values.candidates(item, index)
         if index is not None and self.type_values.hidden(index):

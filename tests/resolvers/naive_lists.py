@@ -80,7 +80,11 @@ class NaiveLists:
         """The items of each record type as each of its keys shows them: an index may not say what type they are."""
         for record in graph.types.values():
             for keys in record.keys.values():
-                self._by_keys[keys] = [item for item in items if graph.recognise(item, keys) is record]
+                self._by_keys[keys] = [
+                    item
+                    for item in items
+                    if (match := graph.identified(item, keys)) is not None and match[0] is record
+                ]
 
     def item_of(self, record: RecordType, identity: tuple[str, ...]) -> Item | None:
         items = self._by_keys[record.table_keys]

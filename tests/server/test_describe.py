@@ -11,7 +11,7 @@ import pytest
 from graphql import is_required_argument
 
 from keygraph.dynamo.table import Index, Table
-from keygraph.lists.describe_access import described_access
+from keygraph.lists.describe_types import described_access
 from keygraph.names import camel
 from keygraph_resolvers import build_schema
 from keygraph_resolvers.naming.names import LIST_ARGUMENTS

@@ -31,7 +31,6 @@ from keygraph_resolvers.schema.field_kinds import (
     Stored,
     WrittenRecord,
 )
-from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 
 _SAME_LEVEL = (Attribute, ChangedRecord, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, WrittenRecord)
 """Fields that lead no further into the graph than their parent."""
@@ -288,7 +287,7 @@ class _Walk:
     ) -> None:
         name = node.name.value
         definition = self._schema.get_field(type_, name) if graphql.is_composite_type(type_) else None
-        kind = None if definition is None else kind_of(strawberry_field(definition))
+        kind = None if definition is None else kind_of(definition)
         of = None if definition is None else graphql.get_named_type(definition.type)
         is_introspection = any(each is not None and each.name.startswith("__") for each in (type_, of))
         times = self._introspected.get(name, 1.0) if is_introspection else 0.0

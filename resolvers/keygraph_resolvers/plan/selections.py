@@ -31,7 +31,6 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.document_limits import DocumentLimit
 from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import kind_of
-from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.steps.questions.numbers import numbers_of
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 
@@ -118,7 +117,7 @@ class Selections:
         definition = None if name == "__typename" else self._schema.get_field(owner, name)
         if definition is None:
             return SelectedField(key, nodes, owner, None, None, {})
-        kind = kind_of(strawberry_field(definition))
+        kind = kind_of(definition)
         named = get_named_type(definition.type)
         below: dict[str, Selection] = {}
         if kind is not None and is_composite_type(named):
@@ -136,7 +135,7 @@ class Selections:
         if record is not None:
             return record
         for definition in type_.fields.values():
-            kind = kind_of(strawberry_field(definition))
+            kind = kind_of(definition)
             if isinstance(kind, kinds.FarNode) and not kind.path.members:
                 return kind.path.record
         return None

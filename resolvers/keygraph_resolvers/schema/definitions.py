@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
 import strawberry
+from graphql import GraphQLField, GraphQLInputField
 from strawberry.annotation import StrawberryAnnotation
 from strawberry.directive import DirectiveLocation
 from strawberry.schema_directives import OneOf
@@ -36,7 +37,7 @@ from keygraph.keys.types import FieldType
 from keygraph_resolvers.naming.descriptions import in_words, of_type
 from keygraph_resolvers.naming.scalar_values import SCALARS
 from keygraph_resolvers.schema.field_kinds import FieldKind
-from keygraph_resolvers.schema.strawberry_internals import set_definition
+from keygraph_resolvers.schema.strawberry_internals import set_definition, strawberry_field
 
 OutputType: TypeAlias = "StrawberryType | type"
 MadeT = TypeVar("MadeT")
@@ -102,8 +103,9 @@ def own_field(field: StrawberryField, type_: OutputType, kind: FieldKind) -> Str
     return made
 
 
-def kind_of(field: StrawberryField | None) -> FieldKind | None:
+def kind_of(definition: GraphQLField | GraphQLInputField | StrawberryField) -> FieldKind | None:
     """The kind of a field; None if the graph does not answer it."""
+    field = definition if isinstance(definition, StrawberryField) else strawberry_field(definition)
     return None if field is None else field.metadata.get(_KIND)
 
 

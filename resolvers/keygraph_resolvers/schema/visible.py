@@ -19,7 +19,6 @@ from keygraph.model.permissions import Permissions, names_by_order
 from keygraph.model.records import RecordType
 from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.definitions import kind_of
-from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 from keygraph_resolvers.schema.walk_types import lists_by_name
 
 _KEPT = 16
@@ -77,7 +76,7 @@ def _hidden_fields(
     record: RecordType | None,
     access: Permissions,
 ) -> Iterator[tuple[str, str]]:
-    of_fields = {name: kind_of(strawberry_field(each)) for name, each in type_.fields.items()}
+    of_fields = {name: kind_of(each) for name, each in type_.fields.items()}
     # An edge has the fields of its item.
     edges = [kind.path.record for kind in of_fields.values() if isinstance(kind, kinds.FarNode)]
     for name, kind in of_fields.items():

@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from keygraph.lists.describe_access import described_access
 from keygraph.lists.describe_types import (
     DescribedPath,
     DescribedType,
     advice,
+    described_access,
     described_root,
     described_types,
 )

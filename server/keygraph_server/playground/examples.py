@@ -32,7 +32,7 @@ from graphql.type import is_required_argument, is_required_input_field
 from keygraph_resolvers.plan.explain import stand_ins
 from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import Called, FieldKind
-from keygraph_resolvers.schema.strawberry_internals import core_schema, strawberry_field
+from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_server.models import Model
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def made_examples(schema: GraphSchema, values_of: ValuesOf = nothing_known) -> l
 
 
 def _query(name: str, field: GraphQLField, values_of: ValuesOf) -> ExampleOperation:
-    kind = _kind(field)
+    kind = kind_of(field)
     known = {} if kind is None else values_of(kind) or {}
     given, variables = [], []
     for argument, definition in field.args.items():
@@ -174,10 +174,6 @@ def _query(name: str, field: GraphQLField, values_of: ValuesOf) -> ExampleOperat
     return ExampleOperation(
         title, "query", description.partition("\n\n")[0], document, "", True, f"{name}{arguments}"
     )
-
-
-def _kind(field: GraphQLField) -> FieldKind | None:
-    return kind_of(strawberry_field(field))
 
 
 def _literal(value: object, type_: Any) -> str | None:
@@ -282,7 +278,7 @@ def _page(connection: GraphQLObjectType, depth: int) -> str:
 def _offered(type_: GraphQLObjectType) -> Iterator[tuple[str, GraphQLField]]:
     """The fields that need no further knowledge: no deprecated ones, and no methods of the model."""
     for name, field in type_.fields.items():
-        is_left_out = _required(field) or field.deprecation_reason or isinstance(_kind(field), Called)
+        is_left_out = _required(field) or field.deprecation_reason or isinstance(kind_of(field), Called)
         if not is_left_out and name != "id":
             yield name, field
 

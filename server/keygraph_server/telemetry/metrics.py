@@ -37,7 +37,7 @@ class Family:
     """`counter`, `gauge` or `histogram`."""
     help: str
     labels: Labels
-    samples: list[tuple[Labels, Any]]
+    samples: Sequence[tuple[Labels, Any]]
     bounds: tuple[float, ...] = ()
     """The upper bounds of a histogram's buckets, except the last, which has none."""
 
@@ -145,15 +145,14 @@ class Metrics:
         read = [(name, each.read_units) for name, each in named]
         write = [(name, each.write_units) for name, each in named]
         of_name, lag = ("name",), [((), self.lag.sample)]
-        found: list[tuple[str, str, str, Labels, Any, tuple[float, ...]]] = [
-            ("operations_total", "counter", _OPERATIONS, ("name", "code"), codes, ()),
-            ("operation_seconds", "histogram", _SECONDS, of_name, seconds, OPERATION_SECONDS),
-            ("operation_read_units_total", "counter", _READ_UNITS, of_name, read, ()),
-            ("operation_write_units_total", "counter", _WRITE_UNITS, of_name, write, ()),
-            ("store_request_seconds", "histogram", _STORE, ("kind",), stored, STORE_SECONDS),
-            ("event_loop_lag_seconds", "histogram", _LAG, (), lag, LAG_SECONDS),
+        families = [
+            Family("keygraph_operations_total", "counter", _OPERATIONS, ("name", "code"), codes),
+            Family("keygraph_operation_seconds", "histogram", _SECONDS, of_name, seconds, OPERATION_SECONDS),
+            Family("keygraph_operation_read_units_total", "counter", _READ_UNITS, of_name, read),
+            Family("keygraph_operation_write_units_total", "counter", _WRITE_UNITS, of_name, write),
+            Family("keygraph_store_request_seconds", "histogram", _STORE, ("kind",), stored, STORE_SECONDS),
+            Family("keygraph_event_loop_lag_seconds", "histogram", _LAG, (), lag, LAG_SECONDS),
         ]
-        families = [Family(f"keygraph_{name}", *more) for name, *more in found]
         return families + [_read(family, gauge) for family, gauge in self._watched]
 
 
@@ -172,7 +171,7 @@ def _worst(codes: Sequence[str]) -> str:
 def _read(family: Family, gauge: Gauge) -> Family:
     found = gauge()
     if isinstance(found, Mapping):
-        samples: list[tuple[Labels, Any]] = [((value,), number) for value, number in found.items()]
+        samples: Sequence[tuple[Labels, Any]] = [((value,), number) for value, number in found.items()]
     else:
         samples = [((), found)]
     return replace(family, samples=samples)
