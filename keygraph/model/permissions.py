@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from keygraph.access.claims import Claims, roles_of
@@ -303,27 +302,12 @@ class Rule:
         """Whether a key of the type, or what a list fixes, decides it alone."""
         self.names = [*dict.fromkeys(each.source.name for each in self._fixed)]
         """The slots whose texts determine a part of it."""
-        numbers = [names.index(name) for name in self.names] if names else []
-        self._read_texts = itemgetter(*numbers) if numbers else None
-        self._left: dict[str | tuple[str | None, ...], Decision] = {} if self.names else {(): condition}
+        self._numbers = [names.index(name) for name in self.names] if names else []
+        self._left: dict[tuple[str | None, ...], Decision] = {}
 
     def of_key(self, identity: Identity) -> Decision:
         """Returns what is left of it for a record with this identity."""
-        if self._read_texts is None:
-            return self.condition
-        texts: str | tuple[str, ...] = self._read_texts(identity)
-        found = self._left.get(texts)
-        if found is None:
-            found = self._left[texts] = self.left((texts,) if isinstance(texts, str) else texts)
-        return found
-
-    def of_keys(self, records: Sequence[Subject]) -> list[Decision]:
-        """Returns the same for each of several records."""
-        left, read = self._left, self._read_texts or (lambda _: ())
-        found = [left.get(read(each.identity)) for each in records]
-        if None in found:
-            return [self.of_key(each.identity) for each in records]
-        return cast(list[Decision], found)
+        return self.left(tuple([identity[number] for number in self._numbers]))
 
     def left(self, texts: tuple[str | None, ...]) -> Decision:
         """Returns what is left of it for these texts, in the order of its names."""

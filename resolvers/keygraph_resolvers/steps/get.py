@@ -289,7 +289,7 @@ def visible_so_far(
     """Returns the objects of a type that the viewer sees, and those for which something unread decides: that, or whether
     their fields `names` may be read."""
     rule = access.rule(record)
-    decisions = [rule] if isinstance(rule, bool) else rule.of_keys(objects)
+    decisions = [rule] if isinstance(rule, bool) else [rule.of_key(each.identity) for each in objects]
     if not names and decisions.count(True) == len(decisions):
         return objects, ()  # the keys of most objects decide
     visible: list[Object] = []
