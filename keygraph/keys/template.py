@@ -313,9 +313,6 @@ class Template:
     def render(self) -> Callable[[Mapping[str, str | None]], str | None]:
         """A function that makes the key from texts by slot name; it returns None if a slot outside `Maybe` has no text,
         or the key would be empty."""
-        match self.tokens:
-            case (str(before), Slot(name=name)):
-                return lambda texts: None if (text := texts.get(name)) is None else before + text
         if any(isinstance(token, Maybe) for token in self.tokens):
             return self._rendered
         names = [token.name for token in self.tokens if isinstance(token, Slot)]
@@ -394,8 +391,6 @@ def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
             return (text,) if accepts(text) else None
         return None
 
-    if not least:
-        return lambda key: (key,) if accepts(key) else None
     return read_between if text_of.takes_any_text else _remembering(read_between)
 
 

@@ -360,21 +360,7 @@ def stored_forms(type_: FieldType, value: Value) -> tuple[Any, ...]:
 
 def decoder(type_: FieldType) -> Callable[[Value], Any]:
     """Returns a function that decodes the values of one type, as `decode` does."""
-    made = partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)
-    if type_.kind != "enum" or type_.written is not None:
-        return made
-    # A lookup of a text here takes a fifth of a call of `_decode_enum`, and most enums are texts.
-    texts = {
-        text: member
-        for text, member in _enum_members(typing.cast(Any, type_.cls)).items()
-        if isinstance(text, str)
-    }
-
-    def decode_member(value: Value) -> Any:
-        found = texts.get(value) if type(value) is str else None
-        return made(value) if found is None else found
-
-    return decode_member
+    return partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)
 
 
 def encode(type_: FieldType, value: Any) -> Value:

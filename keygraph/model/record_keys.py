@@ -244,9 +244,6 @@ class Keys:
             return lambda texts: (write_only(texts),)
         write, write_sort = made
         if self.partition == self.sort:
-            before, place = self.partition.beginning, next(iter(places.values()), 0)
-            if before is not None and len(places) == 1:
-                return lambda texts: (text := before + texts[place], text)
             return lambda texts: (text := write(texts), text)
         return lambda texts: (write(texts), write_sort(texts))
 
@@ -254,11 +251,6 @@ class Keys:
 def text_writer(template: Template, places: Mapping[str, int]) -> Callable[[Texts], str]:
     """Returns a function that joins a template's literal texts with an identity's texts, whose places are `places`."""
     parts = [places[token.name] if isinstance(token, Slot) else str(token) for token in template.tokens]
-    match parts:
-        case [int(place)]:
-            return lambda texts: texts[place]
-        case [str(before), int(place)]:
-            return lambda texts: before + texts[place]
     numbers = [part for part in parts if isinstance(part, int)]
     filled = "".join(["%s" if isinstance(part, int) else part.replace("%", "%%") for part in parts]).__mod__
     if not numbers:
@@ -344,9 +336,6 @@ def texts_reader(
 
     Each part is the text with a number, rewritten if there is a function for it.
     """
-    if len(sources) == 1 and sources[0][1] is None:
-        only = sources[0][0]
-        return lambda texts: (texts[only],) if texts[only] else None
 
     def read(texts: Texts) -> Texts | None:
         found = [

@@ -233,22 +233,11 @@ def leaves(position: Position, read: ReadValue, serialize: ReadValue | None, mea
     return complete_any if measure is _size_of_any else complete
 
 
-def composites(
-    position: Position,
-    read: ReadValue,
-    write: Complete,
-    are_there: Callable[[Sequence[Any]], bool] | None = None,
-) -> Complete:
-    """Returns a function that completes objects and lists. `write` gets existing values; it may return FAILED for some.
-
-    `are_there` says whether the sources are values that all exist, so that none has to be read.
-    """
+def composites(position: Position, read: ReadValue, write: Complete) -> Complete:
+    """Returns a function that completes objects and lists. `write` gets existing values; it may return FAILED for some."""
 
     def complete(run: Completion, sources: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
-        if are_there is not None and are_there(sources):
-            written = write(run, sources, path_of)
-        else:
-            written = write_those_there(run, sources, path_of)
+        written = write_those_there(run, sources, path_of)
         if run.reports:
             written = [position.failed if each is FAILED else each for each in written]
         return written
@@ -295,12 +284,9 @@ def lists(position: Position, read: ReadValue, elements: Complete, *, has_nullab
 
     def write(run: Completion, values: Sequence[list[Any]], path_of: PathOf) -> Sequence[Any]:
         ends = [*accumulate(map(len, values))]
-        flat = values[0] if len(values) == 1 else [*chain.from_iterable(values)]
+        flat = [*chain.from_iterable(values)]
         written = elements(run, flat, in_lists(path_of, ends, is_nullable=has_nullable)) if flat else []
-        if len(values) == 1:
-            each_list = [written]
-        else:
-            each_list = [written[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        each_list = [written[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         if run.reports:
             return [FAILED if any(each is FAILED for each in one) else one for one in each_list]
         return each_list
@@ -567,7 +553,7 @@ def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue |
         return leaves(position, read or _found, own.serialize, _measure_of(own))
     below = field.below
     write = partial(rows, field.only) if len(below) == 1 else partial(_rows_by_type, below)
-    return composites(position, read or _found, write, None if read else _are_found)
+    return composites(position, read or _found, write)
 
 
 def _reader(field: SelectedField) -> ReadValue | None:
@@ -612,14 +598,3 @@ def _found(value: Any) -> Any:
     if isinstance(value, Exception):
         raise value
     return value
-
-
-def _are_found(values: Sequence[Any]) -> bool:
-    """Whether all values are existing objects."""
-    try:
-        for each in values:
-            if each.error is not None or each.is_missing:
-                return False
-    except AttributeError:
-        return False
-    return True

@@ -470,8 +470,6 @@ class ByType(Step):
         self._steps = steps
 
     def run(self, op: Run, objects: Sequence[Object]) -> Begun:
-        if objects and all(each.record is objects[0].record for each in objects):
-            return [Start(self._steps[objects[0].record.name], objects)]
         return [Start(self._steps[record.name], group) for record, group in by_type(objects)]
 
     def worst(self, run: Run) -> Worst:
@@ -491,9 +489,7 @@ class NodesOfUnknownType(ByType):
 
     def run(self, op: Run, objects: Sequence[Object]) -> Begun:
         undecided = [each for each in objects if each.others and each.item is None]
-        known = (
-            [each for each in objects if not each.others or each.item is not None] if undecided else objects
-        )
+        known = [each for each in objects if not each.others or each.item is not None]
         unread = [Beside(self._run_undecided(op, record, group)) for record, group in by_type(undecided)]
         return [*super().run(op, known), *unread]
 
