@@ -202,6 +202,16 @@ class TestCounting:
         [found] = server.spots.as_json()["fields"]
         assert found["units"] == pytest.approx(0.5 / 432, rel=0.01)
 
+    async def test_some_of_very_many_requests_are_counted_for_all(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        added, add = list[None](), Sketch.add
+        monkeypatch.setattr(Sketch, "add", lambda *given: (added.append(None), add(*given)))
+        await server.count(*[Query(f"TEAM#{number}") for number in range(5_000)])
+        [found] = server.spots.as_json()["fields"]
+        assert len(added) == 501
+        assert found["requests"] == pytest.approx(5_000, rel=0.1)
+
     async def test_any_key_can_be_told(self, server: Server) -> None:
         read = await server.count(Query("TEAM#\ud800"), Query("TEAM#é"), Query("T" * 3000))
         assert [each["key"] for each in read] == ["TEAM#?", "TEAM#é", "T" * 200 + "…"]

@@ -3,8 +3,8 @@
 Costs count half as much after each `HALF_LIFE`. Old sums are not multiplied for that: later costs are added with a
 larger weight, and weights start over before they grow too large.
 
-A batch of keys counts for one of them, chosen at random: the sum of a partition is right on average, and a request
-costs the same however many keys it has.
+A batch of keys counts for one of them, chosen at random, and so do the requests of an operation with very many for some
+of them: the sum of a partition is right on average, and no operation takes long to count.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _PARTITIONS_KEPT = 500
 _REPORTED = 50
 """The number of reported partitions."""
 _MOST_FIELDS = 2_000
+_MOST_COUNTED = 500
+"""The number of requests that are counted of one operation: two milliseconds."""
 _PLACES_KEPT = 64
 """The number of places of a plan that are remembered."""
 _LONGEST_KEY = 200
@@ -85,11 +87,14 @@ class HotSpots:
         plan = operation.plan
         if plan is None or not operation.sent:
             return
-        weight = self._weight()
+        weight, sent_requests = self._weight(), operation.sent
+        if len(sent_requests) > _MOST_COUNTED:
+            weight *= len(sent_requests) / _MOST_COUNTED
+            sent_requests = self._choose.sample(sent_requests, _MOST_COUNTED)
         known = self._known.get(plan)
         if known is None:
             known = self._known[plan] = {}
-        for sent in operation.sent:
+        for sent in sent_requests:
             places = sent.places or ("",)
             # A batch that several places share counts for each by its number of keys.
             shares = sent.keys if len(places) > 1 and sent.keys else {places[0]: 1}
