@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_265, ("server",): 14_159, ("tests",): 102_547}
+LINES = {("keygraph", "resolvers"): 63_326, ("server",): 14_159, ("tests",): 102_587}
 
 
 @pytest.mark.parametrize("folders", LINES)

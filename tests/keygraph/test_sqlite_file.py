@@ -13,20 +13,26 @@ import textwrap
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from keygraph.dynamo.actions import DeleteItem, SetTo, UpdateItem
+from keygraph.dynamo.conditions import Exists
 from keygraph.dynamo.store import (
     BatchGet,
+    BatchWrite,
     Count,
     CreateTable,
     DeleteTable,
     DescribeTable,
     Query,
     Scan,
+    Transaction,
+    Write,
     pages,
 )
 from keygraph.dynamo.table import Index, Table
@@ -144,8 +150,23 @@ async def test_a_file_that_cannot_be_used_is_one_clear_line(
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-@pytest.mark.parametrize("content", [b"{nope", b"\xff\xfe", b""])
-async def test_a_damaged_item_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+_FOREIGN = '{"PK":"p","SK":"1","a":%s}'
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *[("item", content) for content in (b"{nope", b"\xff\xfe", b"", b"[]", b"null", b'"x"', 5)],
+        *[
+            ("item", (_FOREIGN % value).encode())
+            for value in ('{"Q":"x"}', '{"N":"x"}', '{"S":"x","N":"1"}', '{"SS":[{}]}', "{}", "[1]", "1.5")
+        ],
+        ("item", (_FOREIGN % ('{"L":[%s{"Q":1}]}' % ('{"N":"1"},' * 9_000))).encode()),
+        ("size", "x"),
+        ("size", -1),
+    ],
+)
+async def test_a_damaged_item_is_one_clear_line(tmp_path: Path, column: str, value: object) -> None:
     path = tmp_path / "shop.db"
     async with open_sqlite(path, SHOP) as store:
         await store.send(CreateTable())
@@ -153,10 +174,29 @@ async def test_a_damaged_item_is_one_clear_line(tmp_path: Path, content: bytes) 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         find = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%item BLOB%'"
         for (name,) in connection.execute(find).fetchall():
-            connection.execute(f'UPDATE "{name}" SET item = ?', (content,))
+            connection.execute(f'UPDATE "{name}" SET {column} = ?', (value,))
+    there, delete = Exists(("a",)), DeleteItem(("p", "1"))
     async with open_sqlite(path, SHOP) as store:
-        for request in (Scan(), Query("p"), BatchGet((("p", "1"),))):
+        for request in (
+            *(Scan(), Query("p"), Count("p", filter=there), BatchGet((("p", "1"),))),
+            *(
+                BatchWrite(deletes=(("p", "1"),)),
+                Write(delete),
+                Transaction((replace(delete, condition=there),), "t"),
+            ),
+        ):
             with pytest.raises(Unavailable, match=r"cannot be used: an item in it is damaged$"):
+                await store.send(request)
+
+
+async def test_an_item_of_another_key_than_its_row_is_damaged(tmp_path: Path) -> None:
+    """A command would write it elsewhere, over another one."""
+    async with opened(tmp_path / "shop.db", {"PK": "p", "SK": "1"}) as store:
+        with closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as connection:
+            connection.execute("UPDATE table_1 SET item = ?", (b'{"PK":"p","SK":"2"}',))
+        add = UpdateItem(("p", "1"), (SetTo(("a",), "b"),))
+        for request in (Scan(), Write(add), Transaction((add,), "t")):
+            with pytest.raises(Unavailable, match="damaged"):
                 await store.send(request)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from keygraph.dynamo.streams import LatestPosition, ReadRecords, RecordPage, ShardPosition, StreamRecord
-from keygraph.engines.sqlite.layout import Layout, Row, stored_item, whole
+from keygraph.engines.sqlite.layout import FAULTS, Layout, Row, damaged
+from keygraph.engines.sqlite.reads import Allowance, item_reader
 from keygraph.errors import StreamTrimmed, TableMissing
 
 _KEPT_SECONDS = 24 * 60 * 60
@@ -61,8 +62,11 @@ def latest_position(connection: sqlite3.Connection, layout: Layout, request: Lat
     return ShardPosition(_text(_last_number(connection, _log(layout, request.stream))))
 
 
-def read_records(connection: sqlite3.Connection, layout: Layout, request: ReadRecords) -> RecordPage:
+def read_records(
+    connection: sqlite3.Connection, layout: Layout, request: ReadRecords, allowed: Allowance
+) -> RecordPage:
     """Returns the next changes. Raises StreamTrimmed."""
+    read = item_reader(allowed)
     log, text = _log(layout, request.stream), request.position.after
     if len(text) > _DIGITS or text > _text(_last_number(connection, log)):
         raise _trimmed()  # another program has made it
@@ -77,10 +81,11 @@ def read_records(connection: sqlite3.Connection, layout: Layout, request: ReadRe
         for number, at, old, new in cursor:
             if not records and text and number > after + 1:
                 raise _trimmed()
-            before, item = (
-                None if content is None else whole(stored_item(content)) for content in (old, new)
-            )
-            key = layout.table.key_of(before or item or {})
+            before, item = (None if content is None else read(content) for content in (old, new))
+            try:
+                key = layout.table.key_of(before or item or {})
+            except FAULTS as error:
+                raise damaged() from error
             records.append(StreamRecord(key, before, item, _text(number), at))
             size += len(old or b"") + len(new or b"")
             if size >= _PAGE_BYTES:

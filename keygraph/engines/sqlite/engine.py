@@ -360,7 +360,7 @@ class SQLiteStore:
             case DescribeStream():
                 return self._catalogue.stream(connection)
             case ReadRecords():
-                return read_records(connection, self._catalogue.layout(connection), request)
+                return read_records(connection, self._catalogue.layout(connection), request, allowed)
             case LatestPosition():
                 return latest_position(connection, self._catalogue.layout(connection), request)
         read = _READS.get(type(request))

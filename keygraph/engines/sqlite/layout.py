@@ -16,6 +16,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
+from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -27,6 +28,7 @@ from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
 from keygraph.dynamo.order import key_reader
 from keygraph.dynamo.rules import ReadRules, WriteRules, no_such_index, refuse_deep_path
 from keygraph.dynamo.table import Index, Position, Table
+from keygraph.errors import Unavailable
 from keygraph.kept import kept
 
 StoredKey = tuple[bytes, ...]
@@ -171,6 +173,11 @@ class Layout:
             self.table, [(None, self.items), *((index.name, self.indexes[index.name]) for index in ready)]
         )
 
+    def refuse_other(self, item: Item, key: StoredKey) -> None:
+        """Raises Unavailable for an item of another key than its row in the table: it would be written elsewhere."""
+        if tuple(map(self.rules.keys_of(item).get, self.items.names)) != key:
+            raise damaged()
+
 
 # --- Items are written --------------------------------------------------------------------------------
 
@@ -202,6 +209,13 @@ def _stored_number(text: str) -> object:
 
 stored_item: Callable[[bytes], Stored] = orjson.loads
 """Reads what `content_of` wrote, and decodes no value."""
+FAULTS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading an item raises that another program has written."""
+
+
+def damaged() -> Unavailable:
+    """Returns what is raised for a row that this engine would not write."""
+    return Unavailable("the table's file cannot be used: an item in it is damaged")
 
 
 def value_of(stored: object) -> Value:
@@ -211,7 +225,9 @@ def value_of(stored: object) -> Value:
     if type(stored) is int:
         # DynamoDB's numbers have no trailing zeros: 50 is 5E+1.
         return Decimal(stored) if stored % 10 or not stored else items.number(stored)
-    return stored  # type: ignore[return-value]  # a text, a bool or None
+    if type(stored) in (str, bool, NoneType):
+        return stored  # type: ignore[return-value]  # one of these
+    raise TypeError("not a value of a stored item")
 
 
 def whole(stored: Stored) -> Item:
@@ -225,8 +241,13 @@ def is_same(one: bytes, other: bytes) -> bool:
 
 
 def _ordered(content: bytes) -> bytes:
-    # Compared as bytes, because true and 1 are equal in Python.
-    return orjson.dumps(orjson.loads(content_of(whole(stored_item(content)))), option=orjson.OPT_SORT_KEYS)
+    try:
+        # Compared as bytes, because true and 1 are equal in Python.
+        return orjson.dumps(
+            orjson.loads(content_of(whole(stored_item(content)))), option=orjson.OPT_SORT_KEYS
+        )
+    except FAULTS as error:
+        raise damaged() from error
 
 
 @kept("projections", 256, 16_000)

@@ -19,17 +19,25 @@ from typing import Any
 from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
 from keygraph.dynamo.items import CONTAINERS, Item, is_large, nested_values, parsed_in_turns
-from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
-from keygraph.dynamo.rules import KeyBounds, can_go_on, refuse_filtered, refuse_limit, refuse_segment
+from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, ITEM_BYTES, PAGE_BYTES
+from keygraph.dynamo.rules import (
+    KeyBounds,
+    can_go_on,
+    refuse_filtered,
+    refuse_limit,
+    refuse_segment,
+)
 from keygraph.dynamo.store import Batch, BatchGet, Cost, Count, Counted, Page, Query, Scan
 from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.layout import (
+    FAULTS,
     SEVERAL,
     Decoder,
     Keyed,
     Layout,
     Stored,
     StoredKey,
+    damaged,
     decoder,
     stored_item,
     whole,
@@ -151,8 +159,8 @@ class Allowance:
         return self if terms <= 1 else replace(self, items=max(1, self.items // terms))
 
     @classmethod
-    def in_turns(cls, turns: Turns) -> Allowance:
-        """Returns an allowance for any number of items, in turns."""
+    def in_turns(cls, turns: Turns | None) -> Allowance:
+        """Returns an allowance for any number of items, in turns if it is for a thread that reads."""
         return cls(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, turns)
 
 
@@ -162,16 +170,22 @@ def item_reader(
     """Returns a function that returns the requested part of a stored item; None for one that does not pass.
 
     Nothing else of the item is kept. In a thread, only one large item is read at a time, and others run meanwhile. It
-    raises TooMuch, or TimeoutError when the read is over.
+    raises TooMuch, TimeoutError when the read is over, and Unavailable for what `content_of` would not write.
     """
     turns, left = allowed.turns, allowed.decoded
 
     def read(content: bytes, parsed: Callable[[bytes], Stored] = stored_item) -> Item | None:
-        stored = parsed(content)
-        return decoded(stored) if passes is None or passes(stored) else None
+        try:
+            stored = parsed(content)
+            stored.keys()  # of a map
+            return decoded(stored) if passes is None or passes(stored) else None
+        except FAULTS as error:
+            raise damaged() from error
 
     def read_beside(content: bytes) -> Item | None:
         nonlocal left
+        if type(content) is not bytes:
+            raise damaged()
         if turns is None:
             left -= len(content)
             if left < 0:
@@ -206,8 +220,10 @@ class _Reading:
         allowed: Allowance,
         read: Callable[[bytes], Item | None],
         fetched: Callable[[tuple[Any, ...]], bytes] | None = None,
+        whole_of: Layout | None = None,
     ) -> None:
-        """Reads the rows one by one, without their items if only the sizes are needed."""
+        """Reads the rows one by one, without their items if only the sizes are needed. With `whole_of`, they are whole items
+        of this table."""
         keyed, limit = span.keyed, self.request.limit
         sql = _select(keyed.name, keyed.columns, tuple(span.conditions), span.forward, self.with_items)
         width = len(keyed.columns)
@@ -216,18 +232,30 @@ class _Reading:
         with closing(connection.execute(sql, (*span.values, -1 if limit is None else limit))) as rows:
             for row in rows if allowed.turns is None else allowed.turns.take(rows):
                 scanned += 1
-                size += row[width]
+                size += _checked(row[width])
                 is_last = scanned == limit or size >= PAGE_BYTES
                 if not is_last and (scanned == most or size > allowed.bytes):
                     raise TooMuch
                 if self.with_items:
                     item = read(row[-1] if fetched is None else fetched(row))
                     if item is not None:
+                        if whole_of is not None:
+                            whole_of.refuse_other(item, row[:width])
                         found.append(item)
                 if is_last:
-                    self.last = tuple([read_key(row[at]) for read_key, at in keyed.key_readers])
+                    try:
+                        self.last = tuple([read_key(row[at]) for read_key, at in keyed.key_readers])
+                    except FAULTS as error:
+                        raise damaged() from error
                     break
         self.scanned, self.size = scanned, size
+
+
+def _checked(size: object) -> int:
+    """Returns the size of an item, as its row has it. Raises Unavailable for one that none has."""
+    if type(size) is int and 0 <= size <= ITEM_BYTES:
+        return size
+    raise damaged()
 
 
 def _nested(items: Iterable[Item | None]) -> int:
@@ -278,9 +306,11 @@ def _read_partition(
     def from_table(row: tuple[Any, ...]) -> bytes:
         # This is a local index: `ReadRules` refuses a global one that lacks a selected attribute.
         key = [row[at] for at in keyed.table_key]
-        fetched: tuple[int, bytes] = connection.execute(layout.items.get, key).fetchone()
-        size, content = fetched
-        reading.fetched.append(size)
+        found = connection.execute(layout.items.get, key).fetchone()
+        if found is None:
+            raise damaged()
+        reading.fetched.append(_checked(found[0]))
+        content: bytes = found[1]
         return content
 
     read = item_reader(allowed, decoder(projection), passes)
@@ -304,7 +334,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed:
     if request.segments > 1:
         span.add("segment_hash(k0) % ? = ?", request.segments, request.segment)
     reading = _Reading(request, True)
-    reading.read(connection, span, allowed, item_reader(allowed))
+    reading.read(connection, span, allowed, item_reader(allowed), whole_of=layout)
     cost = Cost.of_reads(1, (reading.size,), consistent=request.consistent)
     return Page(reading.found, reading.scanned, reading.last, cost)
 
@@ -318,11 +348,11 @@ def rows_of(
     for at in range(0, several, SEVERAL):
         values = list(chain.from_iterable(wanted[at : at + SEVERAL]))
         for found in connection.execute(keyed.get_several, values):
-            yield found[:-2], found[-2], found[-1]
+            yield found[:-2], _checked(found[-2]), found[-1]
     for one in wanted[several:]:
         found = connection.execute(keyed.get, one).fetchone()
         if found is not None:
-            yield one, *found
+            yield one, _checked(found[0]), found[1]
 
 
 def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance) -> Batch:

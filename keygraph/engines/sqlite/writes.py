@@ -23,8 +23,6 @@ from keygraph.engines.sqlite.layout import (
     StoredKey,
     content_of,
     is_same,
-    stored_item,
-    whole,
 )
 from keygraph.engines.sqlite.reads import Allowance, TooMuch, item_reader, rows_of
 from keygraph.errors import BadUserInput, ConditionFailed, Reason, TokenReused, TransactionCanceled
@@ -59,7 +57,11 @@ class WritePlan:
     def item(self, key: StoredKey) -> Item | None:
         """Returns the item that is stored under a key."""
         row = self.found.get(key)
-        return None if row is None else self._read(row.content)
+        if row is None:
+            return None
+        item = self._read(row.content) or {}
+        self._layout.refuse_other(item, key)
+        return item
 
     def replace(self, wanted: _Wanted) -> int:
         """Plans to replace the rows by the wanted ones, in the table and its indexes. Returns the write units."""
@@ -200,10 +202,13 @@ def fill_index(
     sql = f"SELECT {columns}, size, item FROM {layout.items.name}{where} ORDER BY {columns} LIMIT ?"
     found = connection.execute(sql, (*(after or ()), items)).fetchall()
     changes, key = _Changes(layout.indexes[name]), after or ()
-    alone = WriteRules(layout.table.with_indexes([layout.index(name)]))
+    read, alone = (
+        item_reader(Allowance.in_turns(None)),
+        WriteRules(layout.table.with_indexes([layout.index(name)])),
+    )
     for *key_, size, content in found:
         key = tuple(key_)
-        item = whole(stored_item(content))
+        item = read(content) or {}
         with suppress(BadUserInput):
             alone.check(item)
             row = changes.keyed.row(item, alone.keys_of(item), Row(key, size, content))
