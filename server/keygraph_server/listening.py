@@ -90,7 +90,8 @@ def answered_hosts(listening: socket.socket, host: str, allowed: str | None) -> 
     A page can point the name of its site to this machine (DNS rebinding). A browser then takes the server for that site,
     and sends the name with each request.
     """
-    if allowed is None and not ip_address(listening.getsockname()[0]).is_loopback:
+    address = ip_address(listening.getsockname()[0])
+    if allowed is None and not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
         return None
     listed = listed_hosts(allowed or "")
     own = f"[{host}]" if ":" in host else host

@@ -25,6 +25,7 @@ LOCAL = ["localhost", "127.0.0.1", "[::1]"]
         ("127.0.0.1", None, [*LOCAL, "127.0.0.1"]),
         ("127.0.0.2", None, [*LOCAL, "127.0.0.2"]),
         ("localhost", None, [*LOCAL, "localhost"]),
+        ("::ffff:127.0.0.1", None, [*LOCAL, "[::ffff:127.0.0.1]"]),
         ("127.0.0.1", "Shop.test, *.apps.test", [*LOCAL, "127.0.0.1", "shop.test", "*.apps.test"]),
         ("127.0.0.1", "*", None),
         ("0.0.0.0", None, None),
