@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_326, ("server",): 14_160, ("tests",): 102_588}
+LINES = {("keygraph", "resolvers"): 63_328, ("server",): 14_160, ("tests",): 102_588}
 
 
 @pytest.mark.parametrize("folders", LINES)

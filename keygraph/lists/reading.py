@@ -33,6 +33,8 @@ from keygraph.turns import AT_ONCE, in_turns, operation_budget
 _FILTERED_LIMIT = 32
 LARGEST_LIMIT = 1024
 """With a filter, a request examines `_FILTERED_LIMIT` items at first, and twice as many each time up to this limit."""
+_MANY = 16
+"""More requests than this are sent in a turn of their own: each takes some of it."""
 _SEARCHED = 3
 """With a condition of a client or a rule, the first request examines so many times the wanted items: another request
 costs more than examining some items that do not match."""
@@ -74,7 +76,7 @@ async def send_reads(store: Store, query: ListQuery, reads: ListReads[ReturnedT]
         except StopIteration as end:
             returned: ReturnedT = end.value
             return returned
-        if len(requests) > 1:
+        if len(requests) > _MANY:
             await operation_budget().wait_if_over()
         sent: Any = [
             store.send(each) if send is None or isinstance(each, Count) else send(store, each)
