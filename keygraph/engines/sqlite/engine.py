@@ -331,8 +331,8 @@ class SQLiteStore:
                     connection.set_progress_handler(None, 0)
         except (sqlite3.Error, TimeoutError) as error:
             if isinstance(error, TimeoutError) or turns.is_over():
-                told = f"a read of the table's file took more than {self._read_seconds:g} seconds"
-                raise TimedOut(told) from error
+                late = f"a read of the table's file took more than {self._read_seconds:g} seconds"
+                raise TimedOut(late) from error
             raise _unusable(error) from error
 
     def _read(

@@ -71,9 +71,9 @@ class _RowRange:
         if not columns:
             self.add("FALSE")
             return
-        marks = ", ".join("?" for _ in columns)
+        places = ", ".join("?" for _ in columns)
         comparison = ">" if self.forward else "<"
-        self.add(f"({', '.join(columns)}) {comparison} ({marks})", *key[fixed:])
+        self.add(f"({', '.join(columns)}) {comparison} ({places})", *key[fixed:])
 
 
 @kept("statements", 1024, 2_000)
@@ -300,8 +300,8 @@ def _read_partition(
     if request.start is not None and not can_go_on(request, request.start):
         return reading, Cost()
     projection = request.projection if isinstance(request, Query) else ()
-    asked = {path[0] for path in projection or ()}
-    is_projected = keyed.projected is None or asked <= keyed.projected
+    requested = {path[0] for path in projection or ()}
+    is_projected = keyed.projected is None or requested <= keyed.projected
 
     def from_table(row: tuple[Any, ...]) -> bytes:
         # This is a local index: `ReadRules` refuses a global one that lacks a selected attribute.
@@ -360,8 +360,8 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
     if len(request.keys) > allowed.items:
         raise TooMuch
     read = item_reader(allowed, decoder(request.projection))
-    asked = layout.items.rules.positions_bytes(request.keys)
-    found: dict[StoredKey, Item | None] = dict.fromkeys(asked)
+    requested = layout.items.rules.positions_bytes(request.keys)
+    found: dict[StoredKey, Item | None] = dict.fromkeys(requested)
     size_of = dict.fromkeys(found, 0)
     for key, size, content in rows_of(connection, layout.items, found):
         found[key], size_of[key] = read(content), size
@@ -371,4 +371,4 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet,
         if number % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
             requests, answered = requests + 1, size
     cost = Cost.of_reads(requests, sizes, consistent=request.consistent)
-    return Batch([found[key] for key in asked], cost, _nested(found.values()))
+    return Batch([found[key] for key in requested], cost, _nested(found.values()))

@@ -160,10 +160,10 @@ def transaction(
     refuse_transaction(request, layout.table)
     puts = [each for each in request.actions if isinstance(each, PutItem)]
     refuse_transaction_size(sum([item_size(put.item) if put.size is None else put.size for put in puts]))
-    asked = fingerprint(request.actions)
+    own = fingerprint(request.actions)
     known = _known_token(connection, request.token)
     if known is not None:
-        if known != asked:
+        if known != own:
             raise TokenReused("the token of a transaction was used for another one")
         return WritePlan(connection, layout, allowed, ())
     keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
@@ -186,7 +186,7 @@ def transaction(
     if any(reasons):
         raise TransactionCanceled(reasons)
     units = store.TRANSACTION_UNITS * (plan.replace(wanted) + checked)
-    plan.token = request.token, asked
+    plan.token = request.token, own
     plan.answer = store.Written(store.Cost(requests=1, write_units=float(units)))
     return plan
 
@@ -235,10 +235,10 @@ def _known_token(connection: sqlite3.Connection, token: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def _remember_token(connection: sqlite3.Connection, token: str, asked: bytes) -> None:
+def _remember_token(connection: sqlite3.Connection, token: str, own: bytes) -> None:
     now = time.time()
     connection.execute("DELETE FROM keygraph_tokens WHERE at <= ?", (now - TOKEN_SECONDS,))
-    connection.execute("INSERT INTO keygraph_tokens VALUES (?, ?, ?)", (token, asked, now))
+    connection.execute("INSERT INTO keygraph_tokens VALUES (?, ?, ?)", (token, own, now))
 
 
 def _rows(layout: Layout, item: Item, size: int | None = None) -> tuple[Row, _IndexRows]:
