@@ -7,7 +7,7 @@ import gc
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import count
@@ -23,7 +23,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.limits import Limits
-from keygraph.lists.query import ListForm, ListQuery
+from keygraph.lists.query import ListForm
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph.turns import TURN_SECONDS, WorkBudget
 from keygraph_examples.commerce import graph as commerce
@@ -394,30 +394,45 @@ class Reading:
     day: ID
 
 
-@pytest.mark.parametrize("names", ["", "a: b:"])
-async def test_lists_of_many_shards_are_begun_in_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str
+@node("PROBE#{number}#{shard}", "PROBE", shards=50)
+class Probe:
+    number: ID
+    text: str
+
+
+READINGS = "readings(first: 1) { nodes { day } }"
+
+
+@pytest.mark.parametrize(
+    "selected", [f"Sensor {{ {READINGS} }}", f"Sensor {{ a: {READINGS} b: {READINGS} }}", "Probe { text }"]
+)
+async def test_what_has_many_shards_is_begun_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, selected: str
 ) -> None:
-    sensors = Graph(Table("Sensors", partition_key="PK", sort_key="SK"), Sensor, Reading)
-    clock, begun, of = count(0, TURN_SECONDS / 16), Counter[int](), ListForm.of
+    sensors = Graph(Table("Sensors", partition_key="PK", sort_key="SK"), Sensor, Reading, Probe)
+    clock, begun = count(0, TURN_SECONDS / 16), Counter[int]()
     for each in ("thread_time", "perf_counter"):
         monkeypatch.setattr(engine, each, lambda: next(clock))
-
-    def counted(form: ListForm, *given: Any) -> ListQuery:
-        begun[rounds().number] += 1
-        return of(form, *given)
-
+    record = sensors.types[selected.split()[0]]
     async with open_store(f"sqlite:{tmp_path / 'sensors.sqlite'}", sensors.table) as store:
         await store.send(CreateTable())
         served = Service(build_schema(sensors), store, secret=SECRET)
-        ids = [global_id(sensors.types["Sensor"], (str(number),)) for number in range(100)]
-        lists = " ".join(f"{name}readings(first: 1) {{ nodes {{ day }} }}" for name in names.split() or [""])
-        monkeypatch.setattr(ListForm, "of", counted)
+        ids = [global_id(record, (str(number),)) for number in range(100)]
+        for made in ((ListForm, "of"), (Graph, "table_keys")):
+            monkeypatch.setattr(*made, _counted(getattr(*made), begun))
         await served.execute(
-            f"query ($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Sensor {{ {lists} }} }} }}", {"ids": ids}
+            f"query ($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on {selected} }} }}", {"ids": ids}
         )
     assert begun.total() >= 100
     assert max(begun.values()) <= 64
+
+
+def _counted(make: Callable[..., Any], begun: Counter[int]) -> Callable[..., Any]:
+    def counted(*given: Any) -> Any:
+        begun[rounds().number] += 1
+        return make(*given)
+
+    return counted
 
 
 async def test_many_walks_at_once_keep_nobody_waiting(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ class Get(Step):
     ) -> None:
         """`must_exist`: the nodes are read in any case, to check that they exist. `is_copied`: they never are, since the
         records that name them have copies of what is selected."""
+        self.breadth = len(record.table_keys.shard_texts)
         self.fields = fields
         self.record = record
         self.selection = fields.selection

@@ -22,7 +22,7 @@ class Step(ABC):
     suffix = ""
     """What it adds to the place in the query: a field's name, after a dot unless it is a field of the root."""
     breadth = 1
-    """How many requests it makes at once for one object."""
+    """How many partitions it reads at once for one object."""
 
     @abstractmethod
     def run(self, op: Run, objects: Sequence[Object]) -> Running:
