@@ -109,8 +109,8 @@ def done_before(
                 raise conflict(
                     "The first answer under this idempotency key did not select `created`, which is no longer known."
                 )
-        told = zip(requests, content["done"], content["detached"], content["new"], strict=True)
-        return tuple(_done(graph, *each) for each in told)
+        noted = zip(requests, content["done"], content["detached"], content["new"], strict=True)
+        return tuple(_done(graph, *each) for each in noted)
     except (BadUserInput, LookupError, TypeError, ValueError):
         # Another program has stored it, or the model had other types.
         raise conflict("What was done under this idempotency key is no longer known.") from None
