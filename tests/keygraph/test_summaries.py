@@ -38,7 +38,6 @@ from tests.keygraph.guild import graph
 from tests.keygraph.summarized import Stopped, contents, killed_after, summarize
 
 graph.check()
-_TYPES = graph.types
 
 
 def guild(seed: int, people: int = 12) -> list[Item]:

@@ -59,15 +59,9 @@ def export(
     if is_same_file(Path(file), settings.sqlite_file):
         raise CommandError(f"{file} is the file of the table", "Name another file")
     started = time.monotonic()
-    try:
-        with _target(file) as target:
-            work = _write(graph, settings, target, format_, segments, own)
-            count = finished(work, lambda: "No file was written. Run the export again.")
-    except BrokenPipeError:
-        # The reader has closed the pipe: typer exits silently.
-        raise
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written ({error.strerror})", "Name another file") from None
+    with _target(file) as target:
+        work = _write(graph, settings, target, format_, segments, own)
+        count = finished(work, lambda: "No file was written. Run the export again.")
     outcome = counted(count, time.monotonic() - started)
     typer.echo(f"Exported {outcome} of {graph.table.name}.", err=file == STANDARD_INPUT)
 
