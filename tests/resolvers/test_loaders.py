@@ -170,6 +170,10 @@ def orders_of(user: str) -> ListQuery:
     return ListForm(commerce, orders, extent=Extent(5)).of((user,))
 
 
+def readings_of(sensor: str) -> ListQuery:
+    return ListForm(sensors, sensors.node_lists["Sensor", "readings"], extent=Extent(5)).of((sensor,))
+
+
 async def page(lists: NeighbourLoader, user: str) -> Any:
     """A page of a user's orders, as whoever may be cancelled alone waits for it."""
     found = lists.ask(orders_of(user))
@@ -206,8 +210,10 @@ async def test_lists_fail_and_are_cancelled_alone(concurrency: int) -> None:
     assert len(store.requests) == 4
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-async def test_no_more_lists_at_once_than_allowed(concurrency: int) -> None:
+@pytest.mark.parametrize(("list_of", "concurrency"), [(orders_of, 1), (orders_of, 3), (readings_of, 8)])
+async def test_no_more_lists_and_shards_at_once_than_allowed(
+    list_of: Callable[[str], ListQuery], concurrency: int
+) -> None:
     running, most = 0, 0
 
     async def answer(request: Request[Any]) -> Any:
@@ -219,26 +225,8 @@ async def test_no_more_lists_at_once_than_allowed(concurrency: int) -> None:
         return Page([], 0, None, Cost())
 
     lists = NeighbourLoader(HandledStore(answer), concurrency)
-    await asyncio.gather(*(page(lists, str(n)) for n in range(12)))
+    await asyncio.gather(*(lists.load(list_of(str(n))) for n in range(12)))
     assert most == concurrency
-
-
-async def test_a_list_counts_for_each_of_its_shards() -> None:
-    running, most = 0, 0
-
-    async def answer(request: Request[Any]) -> Any:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0.001)
-        running -= 1
-        return Page([], 0, None, Cost())
-
-    store = HandledStore(answer)
-    lists = NeighbourLoader(store, 8)
-    form = ListForm(sensors, sensors.node_lists["Sensor", "readings"], extent=Extent(5))
-    await asyncio.gather(*(lists.load(form.of((str(number),))) for number in range(12)))
-    assert (len(store.requests), most) == (48, 8)
 
 
 # --- Through GraphQL, where what one field needs another one needs too ----------------------------------
