@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 import threading
 from typing import Any
@@ -160,11 +161,15 @@ async def test_one_that_freezes_at_once_has_said_that_it_serves() -> None:
     assert worker.is_new
     worker.server.config.load()
     worker.server.lifespan = worker.server.config.lifespan_class(worker.server.config)
-    await worker.server.startup()
-    # Its thread has not answered yet.
-    assert worker.seconds_silent() < 60
-    assert not worker.is_new
-    await worker.server.shutdown()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.set_inheritable(True)
+        await worker.server.startup([listening])
+        # Its thread has not answered yet.
+        assert worker.seconds_silent() < 60
+        assert not worker.is_new
+        # Whatever it starts does not keep the port.
+        assert not listening.get_inheritable()
+        await worker.server.shutdown()
 
 
 async def app(scope: object, receive: object, send: object) -> None:

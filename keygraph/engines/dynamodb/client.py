@@ -148,11 +148,17 @@ class _Parser(AioJSONParser):
 class ClientTransport:
     """Sends calls through aioboto3's clients, or anything with their methods."""
 
-    def __init__(self, client: Any, open_streams: Callable[[], Awaitable[Any]] | None = None) -> None:
-        """`open_streams` opens the client of DynamoDB Streams, when it is needed."""
+    def __init__(
+        self,
+        client: Any,
+        open_streams: Callable[[], Awaitable[Any]] | None = None,
+        close_others: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`open_streams` opens the client of DynamoDB Streams, when it is needed; `close_others` is called at the end."""
         self._client = client
         self._open_streams = open_streams
         self._streams: asyncio.Task[Any] | None = None
+        self._close_others = close_others
 
     async def call(self, wire: Wire) -> transport.Received:
         """Sends one call and returns its answer."""
@@ -179,6 +185,8 @@ class ClientTransport:
 
     async def close(self) -> None:
         """Closes the clients and their connections."""
+        if self._close_others is not None:
+            await self._close_others()
         if self._streams is not None:
             await (await self._streams).close()
         await self._client.close()

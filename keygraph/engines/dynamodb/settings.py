@@ -61,7 +61,8 @@ async def open_transport(
     connect_seconds, read_seconds = deadline / CONNECT_SHARE, deadline / READ_SHARE
     session = get_session()
     session.register_component("response_parser_factory", client.ResponseParsers())
-    session.register_component("credential_provider", _CheckedResolver(session, read_seconds))
+    resolver = _CheckedResolver(session, read_seconds)
+    session.register_component("credential_provider", resolver)
     tries = _tries(session)
     # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
     region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
@@ -87,7 +88,7 @@ async def open_transport(
         ).__aenter__()
 
     boto_client = await opened("dynamodb")
-    through_client = client.ClientTransport(boto_client, partial(opened, "dynamodbstreams"))
+    through_client = client.ClientTransport(boto_client, partial(opened, "dynamodbstreams"), resolver.close)
     if transport == "aioboto3":
         return through_client, tries
     reason = _unknown_to_direct(boto_client, session)
@@ -135,6 +136,7 @@ class _CheckedResolver:
         """`seconds` is how long a request waits for new credentials."""
         self._resolver: Any = session.get_component("credential_provider")
         self._seconds = seconds
+        self._found: _CheckedCredentials | None = None
         client.ending_processes(self._resolver.providers)
 
     def remove(self, name: str) -> None:
@@ -144,7 +146,14 @@ class _CheckedResolver:
     async def load_credentials(self) -> _CheckedCredentials | None:
         """Returns the credentials of the first source that has some."""
         found = await _had(self._resolver.load_credentials)
-        return None if found is None else _CheckedCredentials(found, self._seconds)
+        self._found = None if found is None else _CheckedCredentials(found, self._seconds)
+        return self._found
+
+    async def close(self) -> None:
+        """Ends the process that new credentials come from, which would outlive this one."""
+        if self._found is not None and self._found.loading is not None:
+            self._found.loading.cancel()
+            await asyncio.wait([self._found.loading])
 
 
 class _CheckedCredentials:
@@ -156,7 +165,7 @@ class _CheckedCredentials:
     def __init__(self, loaded: Any, seconds: float) -> None:
         self._loaded = loaded
         self._seconds = seconds
-        self._loading: asyncio.Task[Credentials] | None = None
+        self.loading: asyncio.Task[Credentials] | None = None
         self._last: Credentials | None = None
         self._next = 0.0
         """Before that time, credentials that do not expire soon are not refreshed."""
@@ -172,11 +181,11 @@ class _CheckedCredentials:
         # Those of a quarter of an hour are always to be refreshed.
         if usable is not None and time.monotonic() < self._next and not self._expires_within(_OFTEN_SECONDS):
             return usable
-        if self._loading is None:
+        if self.loading is None:
             self._next = time.monotonic() + _OFTEN_SECONDS
-            self._loading = asyncio.get_running_loop().create_task(self._load(), context=Context())
-            self._loading.add_done_callback(self._loaded_or_failed)
-        return usable or await self._loaded_now(self._loading)
+            self.loading = asyncio.get_running_loop().create_task(self._load(), context=Context())
+            self.loading.add_done_callback(self._loaded_or_failed)
+        return usable or await self._loaded_now(self.loading)
 
     async def _load(self) -> Credentials:
         found = await _had(self._loaded.get_frozen_credentials)
@@ -193,7 +202,7 @@ class _CheckedCredentials:
 
     async def _loaded_now(self, loading: asyncio.Task[Credentials]) -> Credentials:
         done, _ = await asyncio.wait([loading], timeout=self._seconds)
-        if not done:
+        if not done or loading.cancelled():
             raise UnusableCredentials(problem=_LATE.format(self._seconds))
         try:
             return loading.result()
@@ -202,7 +211,7 @@ class _CheckedCredentials:
             raise UnusableCredentials(**error.kwargs) from None
 
     def _loaded_or_failed(self, loading: asyncio.Task[Credentials]) -> None:
-        self._loading = None
+        self.loading = None
         if not loading.cancelled():
             loading.exception()  # perhaps nobody waits for it any more
 

@@ -57,6 +57,9 @@ class Server(uvicorn.Server):
             return self._make(**given)
 
         self.config.http_protocol_class = make  # type: ignore[assignment]  # uvicorn calls it, as it calls a class
+        for listening in sockets or []:
+            # A worker has it from its parent, and a process that outlives both, such as a credential_process, would keep it.
+            listening.set_inheritable(False)
         await super().startup(sockets)
         if self._has_started is not None:
             self._has_started()
