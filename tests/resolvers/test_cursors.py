@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
+from keygraph import ID, Graph, Many, Reach, Table, node, reach, read
 from keygraph_resolvers import Service
-from tests.conftest import in_one_world
+from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.paging import BOOK_LOANS, page
-from tests.resolvers.worlds import World, book_item, loan_item, member_item, reservation_item, visit_item
+from tests.resolvers.worlds import (
+    World,
+    book_item,
+    loan_item,
+    member_item,
+    reservation_item,
+    visit_item,
+    world,
+)
 
 MEMBERS = ["ann", "bob", "cyd", "dan", "eve"]
 
@@ -151,6 +160,33 @@ async def test_a_cursor_tells_no_key(lent: World, name: str) -> None:
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         assert not [text for text in texts if text in raw]
         assert len(raw) % 16 == 0
+
+
+async def test_a_page_that_ends_early_does_not_tell_the_length_of_a_hidden_key(make_store: MakeStore) -> None:
+    @node("BOX#{box_id}", access=[read()])
+    class Box:
+        box_id: ID
+        notes: Many[Note]
+        near: Reach[Note] = reach("notes", depth=1)
+
+    @node("{box}", "NOTE#{name}", access=[read(where={"is_shown": True})])
+    class Note:
+        box: Box
+        name: str
+        is_shown: bool
+
+    graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Note)
+    made = world(graph, await make_store(graph.table), read_budget=5)
+    lengths = set()
+    for box, end in (("1", ""), ("2", "k" * 300)):
+        notes = [{"PK": f"BOX#{box}", "SK": f"NOTE#{number}{end}", "is_shown": False} for number in range(9)]
+        await made.put({"PK": f"BOX#{box}", "SK": f"BOX#{box}"}, *notes)
+        page = "{ nodes { name } pageInfo { hasNextPage endCursor } }"
+        found = await made.ask(f'{{ box(boxId: "{box}") {{ notes {page} near {page} }} }}')
+        pages = [found["box"][name] for name in ("notes", "near")]
+        assert [(each["nodes"], each["pageInfo"]["hasNextPage"]) for each in pages] == [([], True)] * 2
+        lengths |= {len(each["pageInfo"]["endCursor"]) for each in pages}
+    assert len(lengths) == 1
 
 
 async def test_the_same_list_with_other_ranges(lent: World) -> None:

@@ -53,10 +53,10 @@ class ListCursors:
         self._seal: Seal | None = None
         self.query = query
 
-    def of(self, place: Place) -> str:
+    def of(self, place: Place, *, is_hidden: bool = False) -> str:
         if self._seal is None:
             self._seal = self._cursors.of(self.query)
-        return self._seal.cursor(self.query, place)
+        return self._seal.cursor(self.query, place, is_hidden=is_hidden)
 
 
 class Edge(Object):
@@ -95,14 +95,19 @@ class PageEnds(NamedTuple):
     has_previous_page: bool
     start: Place | None
     end: Place | None
+    resume: Place | None
+    """The one of them at which reading has stopped: the viewer need not see the item there."""
 
     @property
     def start_cursor(self) -> str | None:
-        return None if self.start is None else self.cursors.of(self.start)
+        return self._cursor(self.start)
 
     @property
     def end_cursor(self) -> str | None:
-        return None if self.end is None else self.cursors.of(self.end)
+        return self._cursor(self.end)
+
+    def _cursor(self, place: Place | None) -> str | None:
+        return None if place is None else self.cursors.of(place, is_hidden=place is self.resume)
 
 
 ConnectionPage: TypeAlias = "tuple[list[Edge], PageEnds]"
@@ -389,8 +394,8 @@ class Connection:
             last = found.resume or (edges[-1].place if edges else None)
         if arguments.from_end:
             edges.reverse()
-            return edges, PageEnds(cursors, is_behind, found.more, last, first)
-        return edges, PageEnds(cursors, found.more, is_behind, first, last)
+            return edges, PageEnds(cursors, is_behind, found.more, last, first, found.resume)
+        return edges, PageEnds(cursors, found.more, is_behind, first, last, found.resume)
 
     def page_among(self, found: Sequence[Located], order: Callable[[Place], Any]) -> ConnectionPage:
         """Returns the page of a list of which all items were found, in that order along the sort key."""

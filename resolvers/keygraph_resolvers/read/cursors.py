@@ -23,7 +23,10 @@ from keygraph.lists.extent import Place
 from keygraph.lists.query import ListQuery
 
 _BLOCK_BYTES = 16
-"""Contents are padded to a multiple of this: the length of a cursor does not reveal the length of a key."""
+"""Contents are padded to a multiple of this."""
+_HIDDEN_BLOCK_BYTES = 1024
+"""The same where they have the key of an item that the viewer need not see: the length of a cursor does not reveal the
+length of the key."""
 _LONG = 4096
 """The size from which contents are compressed: those of a list never are."""
 
@@ -60,11 +63,11 @@ class Seal:
         self._cipher = cipher
         self._about = [_dump(about)]
 
-    def sealed(self, content: Any) -> str:
+    def sealed(self, content: Any, *, is_hidden: bool = False) -> str:
         plain = _dump(content)
         if len(plain) > _LONG:
             plain = zlib.compress(plain)
-        plain += b" " * (-len(plain) % _BLOCK_BYTES)
+        plain += b" " * (-len(plain) % (_HIDDEN_BLOCK_BYTES if is_hidden else _BLOCK_BYTES))
         return _text(self._cipher.encrypt(plain, self._about))
 
     def opened(self, name: str, text: str) -> Any:
@@ -78,9 +81,10 @@ class Seal:
         except (InvalidTag, ValueError):
             raise refused(name) from None
 
-    def cursor(self, query: ListQuery, place: Place) -> str:
+    def cursor(self, query: ListQuery, place: Place, *, is_hidden: bool = False) -> str:
         shard, sort, others = query.mark(place)
-        return self.sealed([shard, None if sort is None else plain_value(sort), *map(plain_value, others)])
+        content = [shard, None if sort is None else plain_value(sort), *map(plain_value, others)]
+        return self.sealed(content, is_hidden=is_hidden)
 
     def place(self, query: ListQuery, name: str, text: str) -> Place:
         """Returns the place of the cursor. Raises BadUserInput, naming the argument, if it is not one of this list."""

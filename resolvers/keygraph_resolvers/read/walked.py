@@ -162,7 +162,8 @@ class WalkCursors:
             [
                 *(number, skipped, counted, standing.distance, owners, found, digests),
                 *(standing.path, after, self._rights),
-            ]
+            ],
+            is_hidden=is_last and place is not None,
         )
 
     def behind(self, text: str) -> Behind:
