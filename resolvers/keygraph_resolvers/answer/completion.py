@@ -300,10 +300,6 @@ Take: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 """Returns the sources of a field's values, given objects and their items."""
 
 
-WriteRows: TypeAlias = Callable[[Completion, Sequence[Any], PathOf], list[Any]]
-"""Writes objects of one selection."""
-
-
 def write_data(run: Completion, selection: Selection, root: Object) -> dict[str, Any] | None:
     """Returns the answer's data; None if a null reached the root. Reports are left in `run`. Raises AnswerTooLarge."""
     [data] = rows(selection, run, [root], root_path)
@@ -312,7 +308,7 @@ def write_data(run: Completion, selection: Selection, root: Object) -> dict[str,
     return None if data is FAILED else data
 
 
-def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
+def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
     """Writes the selected fields of objects; FAILED for an object with a null in a non-nullable field."""
     if not objects:
         return []
@@ -322,7 +318,7 @@ def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of:
     return write(run, objects, path_of)
 
 
-def _row_writer(selection: Selection) -> WriteRows:
+def _row_writer(selection: Selection) -> Complete:
     """Returns a function that writes the fields in the order of the answer."""
     columns = [
         (PathStep(field.key, order, field.is_nullable), *_column(selection, field))
@@ -340,8 +336,7 @@ def _row_writer(selection: Selection) -> WriteRows:
             if run.left < 0:
                 raise AnswerTooLarge
             key = step.key
-            sources = items if take is _items else objects if take is _objects else take(objects, items)
-            values = complete(run, sources, partial(path_below, path_of, step))
+            values = complete(run, take(objects, items), partial(path_below, path_of, step))
             for row, value in zip(written, values, strict=True):
                 row[key] = value
         if run.reports:
@@ -367,15 +362,13 @@ def _rows_by_type(
 
 
 def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
-    key = field.key
     if field.definition is None:
         return _objects, partial(_type_names, selection.of.name)
-    match field.kind:
-        case None:
-            return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
-        case kinds.Stored() if field in selection.restricted:
-            return _restricted_column(field, selection.restricted[field], *_open_column(selection, field))
+    if field.kind is None:
+        return _objects, lambda run, objects, path_of: [run.foreign[field.key]] * len(objects)
     take, complete = _open_column(selection, field)
+    if isinstance(field.kind, kinds.Stored) and field in selection.restricted:
+        return _restricted_column(field, selection.restricted[field], take, complete)
     return take, _after(field, complete) if isinstance(field.kind, kinds.MUTATIONS) else complete
 
 
@@ -385,7 +378,7 @@ def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Comp
     if stored is not None and is_leaf_type(field.nullable_type) and not stored.shards:
         return _stored_column(selection, field, stored)
     read = _reader(field)
-    complete = _completer(field, field.type, read)
+    complete = _completer(field, field.type, read or _found)
     is_itself = isinstance(field.kind, kinds.FarNode) and field.kind.path.far_end is None
     if read is not None or is_itself:
         return _objects, complete
@@ -541,19 +534,19 @@ def _written_column(
 # --- Everything else, by its type ---------------------------------------------------------------------
 
 
-def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue | None) -> Complete:
-    """Returns a function that completes values of the type, read from sources, or without `read` as they were found."""
+def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue) -> Complete:
+    """Returns a function that completes values of the type, read from sources."""
     is_nullable = not is_non_null_type(type_)
     position = Position(field, is_nullable, warns=isinstance(field.kind, kinds.TotalCount | kinds.Aggregate))
     own: Any = type_ if is_nullable else cast(Any, type_).of_type
     if is_list_type(own):
-        elements = _completer(field, own.of_type, None)
-        return lists(position, read or _found, elements, has_nullable=not is_non_null_type(own.of_type))
+        elements = _completer(field, own.of_type, _found)
+        return lists(position, read, elements, has_nullable=not is_non_null_type(own.of_type))
     if is_leaf_type(own):
-        return leaves(position, read or _found, own.serialize, _measure_of(own))
+        return leaves(position, read, own.serialize, _measure_of(own))
     below = field.below
     write = partial(rows, field.only) if len(below) == 1 else partial(_rows_by_type, below)
-    return composites(position, read or _found, write)
+    return composites(position, read, write)
 
 
 def _reader(field: SelectedField) -> ReadValue | None:
