@@ -309,8 +309,6 @@ class WholeNumber(_PaddedNumber):
         return int(text)
 
     def accepts(self, text: str) -> bool:
-        if len(text) == self.width and self.width <= NUMBER_DIGITS and text.isascii() and text.isdigit():
-            return True  # as most are
         if not super().accepts(text):
             return False
         if len(text) <= NUMBER_DIGITS:

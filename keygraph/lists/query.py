@@ -368,10 +368,8 @@ class ListForm:
         ]
         if path.members:
             self._join(self._parts)
-        own = path.keys.attributes[0]
-        self._value = None if own.type == "S" else own.value
-        """The function that makes the partition key from its text; None if it is the text."""
-        self._write_partition = path.partition_writer(self._texts) if self._value is None else None
+        is_text = path.keys.attributes[0].type == "S"
+        self._write_partition = path.partition_writer(self._texts) if is_text else None
         self._plain_length = graph.plain_lengths(path.keys)[0]
         self._unowned: tuple[KeyValue, ...] | None = None
         """The partition keys of a list without an owner: the same in every query."""
@@ -521,8 +519,8 @@ class ListForm:
         return found
 
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
-        text = self.graph.render(self.path.record, self.path.keys, 0, texts)
-        return text if self._value is None else self._value(text)
+        keys = self.path.keys
+        return keys.attributes[0].value(self.graph.render(self.path.record, keys, 0, texts))
 
     def _whole_range(self, owner: tuple[str, ...] | None) -> ReadRange:
         """Returns the range of an owner's list, as it is read if there are no siblings."""

@@ -103,9 +103,8 @@ def read(query: ListQuery) -> ListReads[Found]:
     if query.form.leaves_some and not query.looks_on:
         few = looked_at_beside(wanted + len(query.reading.singles), len(query.partitions))
         budget = min(budget, few)
-    is_filtered = query.is_filtered
-    by_shard = [_requests_of(query, shard, wanted, is_filtered) for shard in range(len(query.partitions))]
-    least, page = 1 if is_filtered else wanted, None
+    by_shard = [_requests_of(query, shard, wanted) for shard in range(len(query.partitions))]
+    least, page = 1 if query.is_filtered else wanted, None
     if len(by_shard) == 1 and by_shard[0] and until is None:
         [requests] = by_shard
         first, most = requests[0], max(least, budget)
@@ -180,11 +179,11 @@ class _Shard:
         return self.query.order_of(self.query.place_of(self.waiting[0].item))
 
 
-def _requests_of(query: ListQuery, shard: int, wanted: int, is_filtered: bool) -> deque[Query]:
+def _requests_of(query: ListQuery, shard: int, wanted: int) -> deque[Query]:
     """Returns the requests for the pieces of a shard, in the direction of reading."""
     extent, reading, has_sort_key = query.extent, query.reading, query.form.has_sort_key
     limit = looked_at_first(
-        wanted + len(reading.singles), is_filtered=is_filtered, is_searched=query.form.is_searched
+        wanted + len(reading.singles), is_filtered=query.is_filtered, is_searched=query.form.is_searched
     )
     partition, index, forward = query.partitions[shard], query.path.keys.index_name, extent.forward
     filter_, is_own = query.store_filter, extent.attributes is query.form.extent.attributes
@@ -474,7 +473,7 @@ def page_requests(query: ListQuery) -> list[Query]:
     One for each piece of the range; all but the first are sent only if the page reaches them.
     """
     wanted = query.extent.count + query.extent.look_ahead
-    return [*_requests_of(query, 0, wanted, query.is_filtered)] if wanted else []
+    return [*_requests_of(query, 0, wanted)] if wanted else []
 
 
 def requests_of_all(query: ListQuery, limit: int | None = None) -> list[Query]:

@@ -100,8 +100,6 @@ class ItemKeys:
         uses = Counter(name for keys in record.keys.values() for name in keys.names)
         self._single = {name for name in self._own if uses[name] == 1}
         """Those of one index."""
-        self._plain = {template for _, template in parts if template.takes_any_text}
-        """Those of which every text is read back as it was rendered."""
         self._read_from = {
             name: {slot.name for slot in keys.slots} - self._shards for name, keys in record.keys.items()
         }
@@ -304,8 +302,6 @@ class ItemKeys:
         text = key.text(item.get(key.name)) or ""
         if LAST in text:
             return _beyond(key)
-        if template in self._plain and said.get(template.slots[0].name) and template.render(said) == text:
-            return None
         texts = template.parse(text)
         if texts is None:
             return f"{key.name} does not match {template}"

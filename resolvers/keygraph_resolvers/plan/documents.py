@@ -66,8 +66,6 @@ _BOUND_BYTES = 400
 """The size of what a bound of a plan has of one step."""
 _KEY_BYTES = 400
 """The size of a cache entry without its value."""
-_LEAVES = frozenset({str, int, float, bool, type(None)})
-"""The types of values that contain no others."""
 _REFUSED_BYTES = 1_000_000
 """The memory for refused documents. Each takes a few hundred to a few thousand bytes."""
 _NO_VALUES = VariableValues({}, {})
@@ -438,8 +436,6 @@ class Documents:
         count = len(waiting)
         while waiting and count <= most:
             value = waiting.pop()
-            if type(value) in _LEAVES:
-                continue  # as most are
             if isinstance(value, dict):
                 count += len(value)
                 waiting += value.values()

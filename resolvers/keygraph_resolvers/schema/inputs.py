@@ -251,12 +251,9 @@ def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
 
     Raises BadUserInput for a key in the place of an id, and for an id in the place of a key.
     """
-    is_id = isinstance(value, str) and may_be_id(value)
-    if slot.is_free and not is_id:
-        return value  # as most are
     if isinstance(slot.text, NodeText) and value is not None:
         return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
-    if is_id and is_key(record, slot.path):
+    if isinstance(value, str) and may_be_id(value) and is_key(record, slot.path):
         refuse_global_id(graph, camel(record.leaf_name(slot.path)), value)
     return value
 
