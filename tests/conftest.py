@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import AsyncExitStack
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import botocore.session
 import pytest
@@ -23,7 +23,8 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
-from keygraph.dynamo.store import CreateTable, DeleteTable, Store
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable, Store
 from keygraph.dynamo.table import Table
 from keygraph.engines.open import open_store
 from tests import dynamodb_local
@@ -58,8 +59,11 @@ on_exact_engines = pytest.mark.parametrize("engine", ["sqlite", LOCAL])
 NUMBERS = itertools.count()
 """Of the folders of tests."""
 
-MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
-"""Gives an open store with a new, empty table. What was made last under a name is the one that is there."""
+
+class MakeStore(Protocol):
+    def __call__(self, table: Table, /, *items: Item) -> Awaitable[Store]:
+        """Gives an open store with a new table, which has these items. What was made last under a name is the one that is
+        there."""
 
 
 def in_one_world(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Any], Any]:
@@ -255,13 +259,15 @@ async def make_store(engine: str, request: pytest.FixtureRequest, tmp_path: Path
     numbers = itertools.count()
     async with AsyncExitStack() as stores:
 
-        async def make(table: Table) -> Store:
+        async def make(table: Table, /, *items: Item) -> Store:
             sqlite = f"sqlite:{tmp_path / f'{next(numbers)}.db'}"
             url = sqlite if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
             # Servers beside other tests may be slow.
             store = await stores.enter_async_context(open_store(url, table, deadline=60))
             await store.send(DeleteTable())
             await store.send(CreateTable())
+            if items:
+                await store.send(BatchWrite(items))
             if engine != "sqlite":
                 stores.push_async_callback(store.send, DeleteTable())
             return store

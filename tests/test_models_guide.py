@@ -16,11 +16,11 @@ import pytest
 import keygraph
 from keygraph import Format, Graph, Index, ModelError, Table, edge, many, node, record, stored
 from keygraph.tables.interchange import Interchange
-from keygraph.tables.verify import Verification
 from keygraph_resolvers import GraphSchema, Service, build_schema, check
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import world
 from tests.server.command_line import run
+from tests.verified import verified
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {
@@ -68,9 +68,7 @@ async def answered(
     made = world(graph, await make_store(graph.table))
     reading = Interchange(graph)
     await made.put(*(reading.read(line) for line in lines.splitlines()))
-    verification = Verification(graph, made.tracer.store)
-    await verification.run(lambda total: None)
-    assert verification.report.ordered() == []
+    assert (await verified(graph, made.tracer.store)).ordered() == []
     service = Service(schema, made.tracer, secret=b"the secret of the pages")
     assert await service.execute(query) == {"data": json.loads(answer)}
 

@@ -11,12 +11,12 @@ import pytest
 from keygraph import Graph
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import DescribeTable
-from keygraph.tables.verify import Verification
 from keygraph_examples import social
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of
 from tests.documents.served import Served, lines_of
 from tests.keygraph.damaging import items_of
+from tests.verified import verified
 
 PAGE = (Path(__file__).parents[1] / "docs/owners.md").read_text("utf-8")
 
@@ -68,9 +68,7 @@ async def test_a_new_type_of_relationship_needs_only_its_declaration(
     described = await store.send(DescribeTable())
     assert described is not None
     assert table_differences(changed.table, described) == []
-    verification = Verification(changed, store)
-    await verification.run(lambda _: None)
-    assert verification.report.found == {}
+    assert (await verified(changed, store)).found == {}
     # The previous version of the server ignores the new items.
     assert (await old.ask('{ user(userId: "Alice") { friends { nodes { name } } } }'))["user"] == {
         "friends": found["friends"]

@@ -24,13 +24,13 @@ from keygraph.keys.template import Template
 from keygraph.model.records import RecordType
 from keygraph.names import RESERVED_TYPES, singular, snake
 from keygraph.tables.interchange import Interchange
-from keygraph.tables.verify import Verification
 from keygraph_resolvers import check
 from tests.documents import more_published_designs, published_designs
 from tests.documents.samples import files_of
 from tests.documents.served import lines_of
 from tests.documents.test_verified import NAMES as EXAMPLES
 from tests.documents.test_verified import graph_of, told
+from tests.verified import verified
 
 DESIGNS = sorted(
     file.stem for file in Path(__file__).parent.glob("*.py") if "\nITEMS = " in file.read_text("utf-8")
@@ -86,9 +86,7 @@ async def measured(graph: Graph, items: Sequence[Item]) -> Measured:
             await store.send(CreateTable())
             for start in range(0, len(items), 25):
                 await store.send(BatchWrite(tuple(items[start : start + 25])))
-            verification = Verification(drafted, store)
-            await verification.run(lambda read: None)
-        found = Measured(text, told(verification.report))
+            found = Measured(text, told(await verified(drafted, store)))
         by_hand, by_draft = (_items_by_type(each, items) for each in (graph, drafted))
         names = {rows: name for name, rows in by_draft.items()}
         for name, rows in by_hand.items():

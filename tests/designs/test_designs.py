@@ -20,7 +20,8 @@ from keygraph.tables.attributes import unmatched
 from keygraph_resolvers import check
 from tests.conftest import MakeStore
 from tests.documents.served import Served, blocks
-from tests.documents.test_verified import told, verified
+from tests.documents.test_verified import told
+from tests.verified import verified
 
 NAMES = (
     "branches",

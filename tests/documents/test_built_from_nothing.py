@@ -24,12 +24,12 @@ from keygraph.names import camel
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.repair import Repairs
-from keygraph.tables.verify import Verification
 from keygraph_server.app import create_app
 from keygraph_server.settings import read_settings
 from tests.documents.pages import NAMES, graph_of
 from tests.documents.samples import files_of, in_any_shard, without_counted
 from tests.documents.served import lines_of
+from tests.verified import verified
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +58,7 @@ async def test_a_documents_table_is_built_through_mutations(
 async def _count(graph: Graph, store: Store) -> None:
     """Sets what nodes count where it is wrong."""
     repairs = Repairs(graph, store, ["counts"], lambda kind, changes: None)
-    await Verification(graph, store, repairs=repairs).run(lambda count: None)
+    await verified(graph, store, repairs=repairs)
 
 
 @asynccontextmanager

@@ -8,9 +8,9 @@ of a node by its key also reads that node (a GetItem): whether it exists is part
 from __future__ import annotations
 
 from keygraph.tables.repair import Repairs
-from keygraph.tables.verify import Verification
 from tests.conftest import in_one_world
 from tests.documents.served import Pattern, Served, patterns
+from tests.verified import verified
 
 USER = "GetItem USER#12345 / USER#12345"
 PRODUCT = "GetItem PRODUCT#ABC123 / PRODUCT#ABC123"
@@ -299,7 +299,7 @@ async def test_the_most_reviewed_products(shop: Served) -> None:
     query = "{ mostReviewedProducts(first: 2, direction: DESC) { nodes { productId reviewCount averageRating } } }"
     assert await shop.ask(query) == {"mostReviewedProducts": {"nodes": []}}
     repairs = Repairs(shop.graph, shop.store, ["counts"], lambda kind, changes: None)
-    await Verification(shop.graph, shop.store, repairs=repairs).run(lambda count: None)
+    await verified(shop.graph, shop.store, repairs=repairs)
     assert await shop.ask("""mutation {
       createReview(input: {
         reviewId: "REV900", customerId: "12345", productId: "ABC123", rating: 1, comment: "Broke.",

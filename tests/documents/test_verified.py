@@ -7,12 +7,11 @@ from importlib import import_module
 import pytest
 
 from keygraph import Graph
-from keygraph.dynamo.store import Store
 from keygraph.tables.findings import Report
-from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, serve
 from tests.documents.served import lines_of
+from tests.verified import verified
 
 NAMES = ("commerce", "cargo", "education", "billing", "talent", "social")
 
@@ -20,12 +19,6 @@ NAMES = ("commerce", "cargo", "education", "billing", "talent", "social")
 def graph_of(name: str) -> Graph:
     graph: Graph = import_module(f"keygraph_examples.{name}").graph
     return graph
-
-
-async def verified(graph: Graph, store: Store) -> Report:
-    verification = Verification(graph, store)
-    await verification.run(lambda items: None)
-    return verification.report
 
 
 def told(report: Report) -> list[str]:

@@ -8,11 +8,10 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, read, record, rule, write
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite
 from keygraph.tables.item_keys import ItemKeys
-from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
+from tests.verified import verified
 
 by_owner = Index("by-owner", "OwnerPK", "OwnerSK")
 
@@ -56,9 +55,7 @@ async def test_an_empty_text_is_an_absent_part(make_store: MakeStore) -> None:
         {"PK": "USER#1", "SK": "GRANT#owner#", "resource": ""},
         {**scope, "ownerId": "1", "userId": "1", "kind": "owner", "resource": ""},
     )
-    verification = Verification(graph, made.tracer.store)
-    await verification.run(lambda total: None)
-    assert verification.report.ordered() == []
+    assert (await verified(graph, made.tracer.store)).ordered() == []
     document = """query ($kind: String!) { user(userId: 1) {
         scopes(kind: {eq: $kind}, resource: {eq: null}) { totalCount nodes { scopeId } }
         grants(kind: {eq: $kind}, resource: {eq: null}) { totalCount nodes { resource } }
@@ -148,11 +145,8 @@ CONTRADICTIONS = [
 async def test_a_key_with_a_value_that_its_attribute_lacks(
     make_store: MakeStore, item: Item, type_: str, problem: str, refusal: str | None
 ) -> None:
-    store = await make_store(graph.table)
-    await store.send(BatchWrite(({"PK": "USER#1", "SK": "USER#1"}, item)))
-    verification = Verification(graph.check(), store)
-    await verification.run(lambda total: None)
-    assert [kind.what for kind, _ in verification.report.ordered()] == [problem]
+    store = await make_store(graph.table, {"PK": "USER#1", "SK": "USER#1"}, item)
+    assert [kind.what for kind, _ in (await verified(graph, store)).ordered()] == [problem]
     assert ItemKeys(graph.types[type_]).misread(item) == refusal
 
 

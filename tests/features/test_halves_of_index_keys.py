@@ -14,11 +14,11 @@ from keygraph import ID, Graph, Index, Many, Table, copy, node, record, stored, 
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, Request, Write
-from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.races import Interrupted
 from tests.resolvers.worlds import World, filled, world
 from tests.tracing import TracingStore
+from tests.verified import verified
 
 by_month = Index("by-month", "KindMonth", "Day")
 by_state = Index("by-state", "StatePK", "StateSK")
@@ -73,9 +73,7 @@ async def item_of(office: World, key: str) -> Item | None:
 
 async def findings(office: World) -> list[str]:
     """What `keygraph verify` finds wrong."""
-    verification = Verification(graph, office.tracer.store)
-    await verification.run(lambda number: None)
-    return [kind.what for kind, _ in verification.report.ordered()]
+    return [kind.what for kind, _ in (await verified(graph, office.tracer.store)).ordered()]
 
 
 THREAD: Item = {"KindMonth": "thread#2024-05"}

@@ -33,7 +33,6 @@ from keygraph import (
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan
 from keygraph.errors import Unavailable
-from keygraph.tables.verify import Verification
 from keygraph.writing import ends
 from keygraph_resolvers import OperationRequest, check
 from keygraph_resolvers.naming.global_ids import global_id
@@ -41,6 +40,7 @@ from tests.conftest import MakeStore, in_one_world
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled, within_bound, world
 from tests.schemas import schema_of
+from tests.verified import verified
 
 TABLE = Table("Threads", partition_key="PK", sort_key="SK")
 
@@ -161,9 +161,7 @@ async def test_keys_are_answered_without_a_read(mailbox: World) -> None:
 
 
 async def problems(mailbox: World) -> list[str]:
-    verification = Verification(graph, mailbox.tracer.store)
-    await verification.run(lambda total: None)
-    return [kind.what for kind, _ in verification.report.ordered()]
+    return [kind.what for kind, _ in (await verified(graph, mailbox.tracer.store)).ordered()]
 
 
 async def stored_item(mailbox: World, sort_key: str) -> Item:

@@ -32,10 +32,10 @@ from keygraph import (
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Equals, Query
 from keygraph.tables.interchange import Interchange
-from keygraph.tables.verify import Verification
 from keygraph_resolvers import check
 from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
+from tests.verified import verified
 
 ROWS = {
     "seconds": ("{shop}", "AT#{at:s}"),
@@ -353,9 +353,7 @@ async def test_verify(log: World) -> None:
         {"PK": "SHOP#1", "SK": f"RECEIPT#{KSUIDS[0][::-1]}#PDF", "follows": "none"},
         {"PK": "SHOP#1", "SK": f"ORDER#{KSUIDS[0]}"},
     )
-    verification = Verification(graph, log.tracer.store)
-    await verification.run(lambda total: None)
-    assert [(kind.type, kind.what) for kind, _ in verification.report.ordered()] == [
+    assert [(kind.type, kind.what) for kind, _ in (await verified(graph, log.tracer.store)).ordered()] == [
         (
             None,
             "its key fits none of the templates: SK does not fit ORDER#{order_id} of Order "
@@ -508,6 +506,4 @@ async def test_one_format_for_all_times(make_store: MakeStore) -> None:
     query = f'{{ jobsEnding(ends: "{ends}", where: {{code: {{lt: 99}}}}) {{ totalCount }} }}'
     said = "where.code.lt: its values are written so that they have no order; use eq, ne or in"
     assert await jobs.errors(query) == [("BAD_USER_INPUT", said)]
-    verification = Verification(EVERY, jobs.tracer.store)
-    await verification.run(lambda total: None)
-    assert verification.report.ordered() == []
+    assert (await verified(EVERY, jobs.tracer.store)).ordered() == []

@@ -14,10 +14,10 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
-from keygraph.tables.verify import Verification
 from tests.conftest import in_one_world
 from tests.resolvers.worlds import World, filled
 from tests.server.command_line import run
+from tests.verified import verified
 
 by_day = Index("by-day", "DayPK", "DaySK")
 by_value = Index("by-value", ("Bucket", "N"), ("rank", "N"))
@@ -163,9 +163,8 @@ async def test_verify(sensors: World) -> None:
         reading("x", "mars", 6, "09"),
         reading("y", "eu", 7, "12"),
     )
-    verification = Verification(graph, sensors.tracer.store)
-    await verification.run(lambda total: None)
-    found = {(kind.problem, kind.type, kind.what) for kind, _ in verification.report.ordered()}
+    report = await verified(graph, sensors.tracer.store)
+    found = {(kind.problem, kind.type, kind.what) for kind, _ in report.ordered()}
     assert found == {
         ("key", "Sensor", "PK has a shard outside 1 to 3"),
         ("key", "Reading", "by-day: DayPK has a shard outside 9 to 11"),

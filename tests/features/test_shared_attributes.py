@@ -13,9 +13,9 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, copy, counts, edge, node, record, stored, sums
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet
-from keygraph.tables.verify import Verification
 from keygraph.writing.marks import ADDED
 from tests.resolvers.worlds import World, filled
+from tests.verified import verified
 
 gsi1 = Index("gsi1", "gp", "gs")
 gsi2 = Index("gsi2", "hp", "hs")
@@ -150,9 +150,8 @@ async def found(world: World, *keys: tuple[str, str]) -> list[Item | None]:
 
 async def findings(world: World) -> list[str]:
     """What `keygraph verify` finds wrong."""
-    verification = Verification(graph, world.tracer.store)
-    await verification.run(lambda number: None)
-    return [f"{kind.type}: {kind.what}" for kind, _ in verification.report.ordered()]
+    report = await verified(graph, world.tracer.store)
+    return [f"{kind.type}: {kind.what}" for kind, _ in report.ordered()]
 
 
 async def refusals(world: World, document: str) -> list[tuple[str, str, list[Any]]]:

@@ -14,10 +14,10 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Count
-from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled, world
+from tests.verified import verified
 
 by_kind = Index("by-kind", "Kind", "KindSort", projection=["total", "closedAt"])
 IS_ORDER = {"beginsWith": "ORDER#"}
@@ -135,10 +135,9 @@ async def test_writes(shop: World, asked: str, wanted: Any) -> None:
 
 
 async def test_verify(shop: World) -> None:
-    verification = Verification(graph, shop.tracer.store)
-    await verification.run(lambda total: None)
+    report = await verified(graph, shop.tracer.store)
     declared = "the declared ones: CUSTOMER, L-…, ORDER#…, ORDER#… and any closedAt"
-    assert [kind.what for kind, _ in verification.report.ordered()] == [
+    assert [kind.what for kind, _ in report.ordered()] == [
         f"no declared type has its Kind and closedAt and code ({declared})"
     ]
 

@@ -10,19 +10,18 @@ import pytest
 from keygraph import ID, Format, Graph, Index, Many, Table, edge, field, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.tables.item_keys import ItemKeys
-from keygraph.tables.verify import Verification
 from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.worlds import World, filled, world
+from tests.verified import verified
 
 by_place = Index("ByPlace", "Country", "Place")
 by_email = Index("ByEmail", "EmailPK", "EmailSK")
 
 
 async def findings(world: World) -> list[str]:
-    verification = Verification(world.graph, world.tracer.store, segments=1)
-    await verification.run(lambda count: None)
-    return [f"{kind.type}: {kind.what}" for kind, _ in verification.report.ordered()]
+    report = await verified(world.graph, world.tracer.store, segments=1)
+    return [f"{kind.type}: {kind.what}" for kind, _ in report.ordered()]
 
 
 # --- The separator in a value -------------------------------------------------------------------------

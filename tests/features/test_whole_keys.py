@@ -14,11 +14,11 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, many, node, read, record, stored, viewer
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan
-from keygraph.tables.verify import Verification
 from keygraph_resolvers import OperationRequest, check
 from tests.conftest import MakeStore, in_one_world
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, filled, world
+from tests.verified import verified
 
 by_deed = Index("by-deed", "deed", "day", projection=["sender"])
 by_file = Index("by-file", "FilePK", "FileSK")
@@ -105,9 +105,7 @@ async def test_a_key_field_from_the_attribute_costs_no_read(office: World) -> No
 
 
 async def problems(office: World) -> list[str]:
-    verification = Verification(graph, office.tracer.store)
-    await verification.run(lambda total: None)
-    return [kind.what for kind, _ in verification.report.ordered()]
+    return [kind.what for kind, _ in (await verified(graph, office.tracer.store)).ordered()]
 
 
 BOX = "WyJCb3giLCJBIiwiMyJd"

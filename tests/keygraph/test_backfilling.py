@@ -44,6 +44,7 @@ from tests.keygraph.damaging import items_of
 from tests.keygraph.test_repairing import Listed
 from tests.keygraph.verified_net import told
 from tests.tracing import HeldStore, TracingStore
+from tests.verified import verified
 
 by_level = Index("ByLevel", "lp", "ls")
 by_slug = Index("BySlug", "slug")
@@ -138,9 +139,7 @@ def by_key(items: list[Item]) -> dict[Any, Item]:
 
 
 async def made(make_store: MakeStore, items: list[Item] = OLD) -> Store:
-    store = await make_store(graph.table)
-    await store.send(BatchWrite(tuple(items)))
-    return store
+    return await make_store(graph.table, *items)
 
 
 async def backfilled(
@@ -149,15 +148,7 @@ async def backfilled(
     """What was changed, in lines, and the report."""
     listed = Listed()
     repairs = Repairs(graph.check(), store, BACKFILLED, listed, backfill=of or Backfill(), **options)
-    verification = Verification(graph, store, segments=segments, repairs=repairs)
-    await verification.run(lambda _: None)
-    return listed.lines, verification.report
-
-
-async def verified(store: Store) -> list[Any]:
-    verification = Verification(graph.check(), store)
-    await verification.run(lambda _: None)
-    return told(verification.report)
+    return listed.lines, await verified(graph, store, segments=segments, repairs=repairs)
 
 
 async def test_what_items_lack_is_written(make_store: MakeStore) -> None:
@@ -169,7 +160,7 @@ async def test_what_items_lack_is_written(make_store: MakeStore) -> None:
     assert await items_of(store) == by_key(NEW)
     assert (report.found, report.total) == ({}, 7)
     assert {*planned} <= {*lines} | {"USER#bob/ORDER#2: sp None → STATE#paid, ss None → 2"}
-    [unknown] = await verified(store)
+    [unknown] = told(await verified(graph, store))
     assert unknown.startswith("unknown ")
     tracer = TracingStore(store)
     assert (await backfilled(tracer))[0] == []
@@ -194,7 +185,7 @@ async def test_many_items_are_read_and_verified_together(make_store: MakeStore) 
     sent = Counter(type(each).__name__ for each in store.requests)
     assert sent["Write"] + sent["Transaction"] == 180
     assert sent["BatchGet"] < 20
-    assert (await verified(store)) == []
+    assert told(await verified(graph, store)) == []
 
 
 async def test_a_copy_is_written_with_what_else_an_item_lacks(make_store: MakeStore) -> None:
@@ -280,17 +271,13 @@ async def test_an_order_that_enters_a_list_is_counted(make_store: MakeStore) -> 
     parts: list[Item] = [
         {"pk": f"PART#{n}", "sk": f"PART#{n}", "t": "Part", "boxId": "1", "box_id": "1"} for n in range(4)
     ]
-    store = await make_store(of.table)
-    await store.send(BatchWrite((box, *parts)))
+    store = await make_store(of.table, box, *parts)
     repairs = Repairs(of.check(), store, BACKFILLED, Listed(), backfill=Backfill())
-    verification = Verification(of, store, repairs=repairs)
-    await verification.run(lambda _: None)
+    await verified(of, store, repairs=repairs)
     items = await items_of(store)
     assert items["BOX#1", "BOX#1"]["size"] == 4
     assert {items[f"PART#{n}", f"PART#{n}"]["os"] for n in range(4)} == {"last"}
-    verification = Verification(of, store)
-    await verification.run(lambda _: None)
-    assert told(verification.report) == []
+    assert told(await verified(of, store)) == []
 
 
 async def test_expired_items_and_those_on_which_a_method_fails_stay(make_store: MakeStore) -> None:
@@ -315,10 +302,9 @@ async def test_expired_items_and_those_on_which_a_method_fails_stay(make_store: 
     ):
         listed = Listed()
         repairs = Repairs(of.check(), store, BACKFILLED, listed, backfill=backfill)
-        verification = Verification(of, store, repairs=repairs)
-        await verification.run(lambda _: None)
+        report = await verified(of, store, repairs=repairs)
         assert sorted(listed.lines) == changed
-    assert told(verification.report) == [
+    assert told(report) == [
         "unfit Offer: it cannot be checked: ZeroDivisionError (not repaired: only you know what is right) (1): "
         "OFFER#9000000000"
     ]
@@ -339,7 +325,7 @@ async def test_a_new_count_is_computed(make_store: MakeStore) -> None:
     ]
     assert report.found == {}
     await backfilled(store)
-    assert await verified(store) == []
+    assert told(await verified(graph, store)) == []
 
 
 async def test_writers_at_the_same_time_lose_nothing(make_store: MakeStore) -> None:
@@ -368,7 +354,7 @@ async def test_writers_at_the_same_time_lose_nothing(make_store: MakeStore) -> N
         *(writes(names[at::3]) for at in range(3)), backfilled(HeldStore(store, before), segments=2)
     )
     await backfilled(store)
-    assert await verified(store) == []
+    assert told(await verified(graph, store)) == []
     items = await items_of(store)
     for name in names:
         item = items[f"USER#{name}", f"USER#{name}"]
@@ -452,9 +438,7 @@ async def test_kept_values_of_every_kind_are_right_after_a_source_has_moved(make
     orders = [order("ann", number, total=Decimal(number)) for number in range(6)]
     await store.send(BatchWrite((user("ann"), *orders, order("ann", 9))))
     repairs = Repairs(of, store, BACKFILLED, Listed(), backfill=Backfill())
-    backfill = Verification(of, store, repairs=repairs)
-    await backfill.run(lambda _: None)
-    assert backfill.report.found == {}
+    assert (await verified(of, store, repairs=repairs)).found == {}
     await write(of, store, [Change(of.types["Order"], ("ann", "9"), {}, {"total": Decimal(2)})])
     after = await items_of(store)
     assert after["USER#ann", "USER#ann"] == {
@@ -466,6 +450,4 @@ async def test_kept_values_of_every_kind_are_right_after_a_source_has_moved(make
     for number, total in totals.items():
         item = after["USER#ann", f"ORDER#{number}"]
         assert item == order("ann", number, sum=Decimal(total), customer="Ann")
-    verification = Verification(of, store)
-    await verification.run(lambda _: None)
-    assert verification.report.found == {}
+    assert (await verified(of, store)).found == {}

@@ -112,8 +112,7 @@ async def test_the_whole_table_in_one_order(make_store: MakeStore) -> None:
 
 
 async def test_reading_can_end_early(make_store: MakeStore) -> None:
-    store = await make_store(table)
-    await store.send(BatchWrite(tuple(thing(number) for number in range(20))))
+    store = await make_store(table, *(thing(number) for number in range(20)))
     items = whole_table(store)
     first = await anext(items)
     await items.aclose()

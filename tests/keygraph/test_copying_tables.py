@@ -48,8 +48,7 @@ async def test_every_item_is_copied_as_it_is(
     make_store: MakeStore, other: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """From each engine into each: also items of no type, and notes of idempotency keys."""
-    source = await make_store(SOURCE)
-    await source.send(BatchWrite((*ITEMS, NOTED)))
+    source = await make_store(SOURCE, *ITEMS, NOTED)
     file = f"sqlite:{tmp_path / 'other.db'}"
     url = file if other == "sqlite" else str(request.getfixturevalue(f"{other}_endpoint"))
     async with open_store(url, TARGET) as target:

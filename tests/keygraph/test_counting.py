@@ -23,7 +23,6 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Scan, Write
 from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, ShardPosition
 from keygraph.keys.types import encode
-from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.keygraph.streamed import (
     NODES,
@@ -41,6 +40,7 @@ from tests.keygraph.streamed import (
     wrong_walks,
 )
 from tests.keygraph.summarized import Stopped, contents, killed_after, summarize
+from tests.verified import verified
 
 TEAM_0, TEAM_1 = NODES[:2]
 
@@ -168,8 +168,7 @@ async def test_notes_that_are_copied_with_a_table_are_of_another_stream(make_sto
     """Otherwise, its changes would count as those that the notes contain."""
     there: Sequence[Item] = ()
     for name, new in ("p0", [of_team("t0")]), ("p1", []):
-        store = await make_store(graph.table)
-        await store.send(BatchWrite(tuple(there)))
+        store = await make_store(graph.table, *there)
         await store.send(EnableStream())
         await store.send(BatchWrite((*new, of_member("t0", name, 5))))
         for shard, record in await StreamReader(store).read():
@@ -289,9 +288,8 @@ async def test_verify_finds_a_wrong_number_and_the_job_corrects_it_while_changes
     await follow(store)
 
     async def found() -> list[str]:
-        verification = Verification(graph, store, late_totals=StreamTotals(graph, store))
-        await verification.run(lambda items: None)
-        return sorted(f"{kind.type}: {kind.what}" for kind in verification.report.found)
+        report = await verified(graph, store, late_totals=StreamTotals(graph, store))
+        return sorted(f"{kind.type}: {kind.what}" for kind in report.found)
 
     # Not yet applied, and so no mistake.
     await store.send(BatchWrite((of_member("t0", "p1", 6), of_member("t1", "p1", 6))))
@@ -328,9 +326,8 @@ async def test_verify_finds_a_kept_walk_that_is_not_what_it_would_find(make_stor
     assert {each.name: value["total"] for each, value in wrong.items() if isinstance(value, dict)} == {
         "best_players": 2
     }
-    verification = Verification(graph, store, late_totals=StreamTotals(graph, store))
-    await verification.run(lambda items: None)
-    assert "best_players does not match its list" in {kind.what for kind in verification.report.found}
+    report = await verified(graph, store, late_totals=StreamTotals(graph, store))
+    assert "best_players does not match its list" in {kind.what for kind in report.found}
     await follow(store)
     assert await StreamTotals(graph, store).wrong(TEAM_0, fixes=False) == {}
 

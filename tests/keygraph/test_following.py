@@ -19,13 +19,13 @@ from keygraph.dynamo.store import Answer, PassingStore, Query, Request, Scan, Wr
 from keygraph.errors import Unavailable, WriteRefused
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.repair import Repairs
-from keygraph.tables.verify import Verification
 from keygraph.writing.marks import COPYING, MARK, continued
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.written import Written
 from tests.tracing import CutStore, TracingStore
+from tests.verified import verified
 
 gsi = Index("gsi", "gp", "gs")
 by_name = Index("by-name", "np", "ns")
@@ -117,9 +117,8 @@ class People(Written):
 
     async def problems(self) -> list[str]:
         """What `verify` finds, and marks that are left."""
-        verification = Verification(graph, self.store)
-        await verification.run(lambda _: None)
-        found = [f"{kind.problem} {kind.type}: {kind.what}" for kind, _ in verification.report.ordered()]
+        report = await verified(graph, self.store)
+        found = [f"{kind.problem} {kind.type}: {kind.what}" for kind, _ in report.ordered()]
         return [
             *found,
             *(f"{item['pk']} is marked" for item in await self.items() if {MARK, COPYING} & item.keys()),
@@ -279,7 +278,7 @@ async def test_a_crash_at_any_point(people: People, how: str, is_done: bool) -> 
                     await people.write(Put(note, {"person": ANN, "number": number}))
             case _:
                 repairs = Repairs(graph, people.store, None, lambda kind, changes: None)
-                await Verification(graph, people.store, repairs=repairs).run(lambda _: None)
+                await verified(graph, people.store, repairs=repairs)
         assert [each for each in await people.problems() if each.startswith("stale")] == []
         assert not [item for item in await people.items() if COPYING in item]
         if how == "repair":
@@ -291,7 +290,7 @@ async def repair(people: People, **options: Any) -> list[str]:
     """Repairs what a repair without --only does. Returns what it says."""
     done = list[str]()
     repairs = Repairs(graph, people.store, None, lambda kind, changes: done.append(kind.what), **options)
-    await Verification(graph, people.store, segments=1, repairs=repairs).run(lambda _: None)
+    await verified(graph, people.store, segments=1, repairs=repairs)
     return done
 
 
@@ -526,9 +525,7 @@ async def test_a_mark_that_cannot_be_read_is_one_that_was_left(odd: Any, make_st
     await store.send(
         Write(UpdateItem(("PERSON#ann",) * 2, (SetTo((COPYING,), odd), SetTo(("name",), "Anna"))))
     )
-    verification = Verification(graph, store)
-    await verification.run(lambda _: None)
-    assert [kind.problem for kind in verification.report.found] == ["stale"]
+    assert [kind.problem for kind in (await verified(graph, store)).found] == ["stale"]
     await write(graph, store, [Change(task, ("1",), {"owner": ("PERSON#ann",)})])
     await write(graph, store, [Change(person, ANN, {"age": 3})])
     await write(graph, store, [Change(person, ANN, {"name": "Anne"})])
@@ -564,6 +561,6 @@ async def test_a_mark_of_what_no_copy_follows_is_removed(make_store: MakeStore) 
         await store.send(Write(UpdateItem(key, (SetTo((COPYING,), "?"),))))
         await write(graph, store, [Change(membership, ("red", "ann"), {"role": "captain"})])
         repairs = Repairs(graph, store, None, lambda *_: None)
-        await Verification(graph, store, repairs=repairs).run(lambda _: None)
+        await verified(graph, store, repairs=repairs)
         items = [item async for page in pages(store, Scan()) for item in page.items]
         assert not any(COPYING in item for item in items)

@@ -11,10 +11,10 @@ import pytest
 from keygraph import ID, BadUserInput, Format, Graph, Index, Many, Table, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
-from keygraph.tables.verify import Verification
 from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 from tests.tracing import TracingStore
+from tests.verified import verified
 
 by_name = Index("ByName", "NamePK", "NameSK")
 
@@ -257,8 +257,7 @@ async def test_an_index_on_the_attribute_of_an_end(make_store: MakeStore) -> Non
         {"PK": "PAGE#0007", "SK": "PAGE#0007"},
         {"PK": "VISIT#1", "SK": "VISIT#1", "Day": "2021-07-03", "Page": Decimal(7)},
     )
-    store = await make_store(own.table)
-    await store.send(BatchWrite(items))
+    store = await make_store(own.table, *items)
     answer = await Service(build_schema(own), store, secret=b"0123456789abcdef").execute(
         '{ day(day: "2021-07-03") { visits { nodes { page { number } } } }'
         " page(number: 7) { visits { nodes { day { day } } } } }"
@@ -269,9 +268,7 @@ async def test_an_index_on_the_attribute_of_an_end(make_store: MakeStore) -> Non
             "page": {"visits": {"nodes": [{"day": {"day": "2021-07-03"}}]}},
         }
     }
-    verification = Verification(own, store)
-    await verification.run(lambda total: None)
-    assert verification.report.ordered() == []
+    assert (await verified(own, store)).ordered() == []
 
 
 def test_a_placeholder_behind_one_in_a_format_of_its_own() -> None:

@@ -20,11 +20,11 @@ from keygraph.errors import BadUserInput, Reason, TransactionCanceled, Unavailab
 from keygraph.names import NOTE
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.sample import sample
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.sending.idempotency import IdempotencyKey, is_note, note_key
 from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
+from tests.verified import verified
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -243,9 +243,8 @@ async def test_notes_expire(club: Store, monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_notes_are_nobodys_items(club: Store) -> None:
     await write_as(club, Create(person, {"name": "Cy"}), key())
     assert len(await items(club)) == 6
-    verification = Verification(graph, club)
-    await verification.run(lambda count: None)
-    assert (verification.report.total, verification.report.found) == (5, {})
+    report = await verified(graph, club)
+    assert (report.total, report.found) == (5, {})
     assert [item async for item in whole_table(club) if is_note(item)] == []
     found = await sample(club, 100)
     assert len(found) == 5

@@ -28,11 +28,9 @@ from keygraph import (
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Write
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Put
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.league import graph, member, player, team
-from tests.keygraph.verified_net import told
 from tests.keygraph.written import Written
 from tests.schemas import schema_of
 
@@ -45,11 +43,6 @@ class League(Written):
     async def change(self, key: tuple[str, str], item: Item) -> None:
         changes = tuple(SetTo((name,), value) for name, value in item.items())
         await self.store.send(Write(UpdateItem(key, changes)))
-
-    async def wrong(self) -> list[str]:
-        verification = Verification(graph, self.store, segments=1)
-        await verification.run(lambda _: None)
-        return told(verification.report)
 
 
 @pytest.fixture

@@ -13,14 +13,13 @@ from keygraph.dynamo.actions import Remove, SetTo, UpdateItem
 from keygraph.dynamo.store import BatchGet, Transaction, Write
 from keygraph.errors import WriteRefused
 from keygraph.tables.repair import REPAIRS, Repairs
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put
 from keygraph.writing.sending.describe import describe_write
 from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
-from tests.keygraph.verified_net import told
 from tests.keygraph.written import Written
 from tests.tracing import HeldStore, TracingStore
+from tests.verified import verified
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -84,11 +83,6 @@ class Hall(Written):
         item = await self.item(key, key)
         assert item is not None
         return [item.get(name) for name in names]
-
-    async def wrong(self) -> list[str]:
-        verification = Verification(graph, self.store, segments=1)
-        await verification.run(lambda _: None)
-        return told(verification.report)
 
 
 @pytest.fixture
@@ -187,8 +181,7 @@ async def test_a_repaired_number_has_its_key(hall: Hall) -> None:
     change = SetTo(("notes_count",), Decimal(7)), SetTo(("ss",), "000007#1")
     await hall.store.send(Write(UpdateItem(("TALK#1", "TALK#1"), change)))
     repairs = Repairs(graph, hall.store, ["counts"], lambda kind, changes: None)
-    verification = Verification(graph, hall.store, segments=1, repairs=repairs)
-    await verification.run(lambda _: None)
+    await verified(graph, hall.store, segments=1, repairs=repairs)
     assert await hall.keys("TALK#1", "notes_count", "ss") == [1, "000001#1"]
     assert await hall.wrong() == []
 
@@ -210,7 +203,7 @@ async def test_a_missing_number_hinders_no_write(hall: Hall) -> None:
     await hall.store.send(Write(UpdateItem(("TALK#1", "TALK#1"), without)))
     await hall.write(Change(talk, ("1",), {"room": "C"}), Create(note, {"talk": ("1",), "number": 2}))
     repairs = Repairs(graph, hall.store, REPAIRS, lambda kind, changes: None)
-    await Verification(graph, hall.store, segments=1, repairs=repairs).run(lambda _: None)
+    await verified(graph, hall.store, segments=1, repairs=repairs)
     assert await hall.keys("TALK#1", "notes_count", "sp", "ss", "rs") == [2, "TALKS#C", "000002#1", "0003#1"]
     assert await hall.wrong() == []
 

@@ -59,8 +59,7 @@ WRITTEN: dict[str, Item] = {
 @on_exact_engines
 @pytest.mark.parametrize("item", WRITTEN.values(), ids=WRITTEN)
 async def test_the_largest_items_are_written_and_read(make_store: MakeStore, item: Item) -> None:
-    store = await make_store(TABLE)
-    await store.send(BatchWrite(puts=(item,)))
+    store = await make_store(TABLE, item)
     assert (await store.send(BatchGet((TABLE.key_of(item),)))).items == [item]
     assert (await store.send(Scan())).items == [item]
 

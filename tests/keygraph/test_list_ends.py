@@ -12,14 +12,13 @@ from keygraph import ID, Graph, Index, Many, Table, edge, latest, maximum, minim
 from keygraph.dynamo.actions import Remove, SetTo, UpdateItem
 from keygraph.dynamo.store import BatchGet, Query, Transaction, Write
 from keygraph.tables.repair import Repairs
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put
 from keygraph.writing.sending.describe import describe_write
 from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
-from tests.keygraph.verified_net import told
 from tests.keygraph.written import Written
 from tests.tracing import HeldStore, TracingStore
+from tests.verified import verified
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -75,11 +74,6 @@ class Market(Written):
         assert item is not None
         names = ("cheapest", "dearest", "last_quote")
         return [*(shop.reader(shop.fields[each])(item) for each in names), item.get("ls")]
-
-    async def wrong(self) -> list[str]:
-        verification = Verification(graph, self.store, segments=1)
-        await verification.run(lambda _: None)
-        return told(verification.report)
 
 
 @pytest.fixture
@@ -224,7 +218,7 @@ async def test_a_node_that_goes_with_its_list(market: Market) -> None:
 async def test_verified_and_repaired(market: Market) -> None:
     async def repaired() -> None:
         repairs = Repairs(graph, market.store, ["counts"], lambda kind, changes: None)
-        await Verification(graph, market.store, segments=1, repairs=repairs).run(lambda _: None)
+        await verified(graph, market.store, segments=1, repairs=repairs)
 
     async def change(*changes: Any) -> None:
         await market.store.send(Write(UpdateItem(("SHOP#a", "SHOP#a"), changes)))

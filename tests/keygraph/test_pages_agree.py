@@ -114,8 +114,7 @@ async def test_a_batch_finds_16_megabytes_at_once(make_store: MakeStore) -> None
 async def test_nothing_is_asked_for_behind_the_end_of_a_range(
     make_store: MakeStore, range_: Range, forward: bool
 ) -> None:
-    store = await make_store(TABLE)
-    await store.send(BatchWrite(puts=tuple({"PK": "p", "SK": sort} for sort in "abcde")))
+    store = await make_store(TABLE, *({"PK": "p", "SK": sort} for sort in "abcde"))
     request = Query("p", range=range_, forward=forward)
     whole = await store.send(request)
     for limit in (len(whole.items), 1):

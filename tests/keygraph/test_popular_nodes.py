@@ -31,13 +31,13 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import WriteRefused
 from keygraph.model.node_shards import is_shard, new_shard, shard_keys, with_shards
 from keygraph.tables.repair import Repairs
-from keygraph.tables.verify import Verification
 from keygraph.writing import marks
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.verified_net import told
 from tests.keygraph.written import Written
 from tests.tracing import HeldStore, TracingStore
+from tests.verified import verified
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -114,16 +114,9 @@ class Stage(Written):
         whole = with_shards(star, item, shards)
         return [star.reader(star.fields[name])(whole) for name in names]
 
-    async def wrong(self) -> list[str]:
-        verification = Verification(graph, self.store, segments=1)
-        await verification.run(lambda _: None)
-        return told(verification.report)
-
     async def repaired(self, kind: str = "counts") -> list[str]:
         repairs = Repairs(graph, self.store, [kind], lambda kind, changes: None)
-        verification = Verification(graph, self.store, segments=1, repairs=repairs)
-        await verification.run(lambda _: None)
-        return told(verification.report)
+        return told(await verified(graph, self.store, segments=1, repairs=repairs))
 
     async def sent(self, *requests: Any) -> list[Any]:
         """What is sent for requests."""
@@ -385,7 +378,7 @@ async def test_no_repair_loses_what_is_added_meanwhile(stage: Stage) -> None:
 
     store: Store = HeldStore(stage.store, add)
     repairs = Repairs(graph, store, ["counts"], lambda kind, changes: None)
-    await Verification(graph, store, segments=1, repairs=repairs).run(lambda _: None)
+    await verified(graph, store, segments=1, repairs=repairs)
     assert added == 3
     assert await stage.total("stars", "reviews_count") == [11, 4]
 

@@ -15,7 +15,6 @@ from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, Request, Scan, Write, pages
 from keygraph.errors import Reason, TransactionCanceled, Unavailable, WriteRefused
-from keygraph.tables.verify import Verification
 from keygraph.writing.marks import MARK
 from keygraph.writing.requests import (
     Change,
@@ -31,6 +30,7 @@ from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.written import Written
 from tests.tracing import CutStore
+from tests.verified import verified
 
 gsi = Index("gsi", "gp", "gs")
 inverse = Index("inverse", "sk", "pk", projection="KEYS_ONLY")
@@ -141,9 +141,7 @@ class Teams(Written):
 
     async def problems(self) -> list[str]:
         """What `verify` finds, and marks that are left."""
-        verification = Verification(graph, self.store)
-        await verification.run(lambda _: None)
-        found = [f"{kind.type}: {kind.what}" for kind, _ in verification.report.ordered()]
+        found = [f"{kind.type}: {kind.what}" for kind, _ in (await verified(graph, self.store)).ordered()]
         return [*found, *(f"{item['pk']} is marked" for item in await self.items() if MARK in item)]
 
 

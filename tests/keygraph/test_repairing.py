@@ -54,7 +54,6 @@ from keygraph.tables.bulk import WriteRate
 from keygraph.tables.findings import FindingKind, Report
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.repair import BACKFILLED, REPAIRS, ItemChange, Repairs
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Put
 from keygraph.writing.sending.writer import write
 from tests.conftest import MakeStore, on_exact_engines
@@ -67,6 +66,7 @@ from tests.keygraph.histories.history import Event, asked, begin, carry_out, pro
 from tests.keygraph.test_verifying import RIGHT, WRONG, typed
 from tests.keygraph.verified_net import friend, graph, told, user
 from tests.tracing import HeldStore, TracingStore
+from tests.verified import verified
 
 ALL = [kind for kind in REPAIRS if kind != "copies"]
 
@@ -86,23 +86,15 @@ class Listed:
             self.lines.append(f"{'/'.join(map(str, key))}: {what}")
 
 
-async def verified(graph: Graph, store: Store, repairs: Repairs | None = None, segments: int = 1) -> Report:
-    verification = Verification(graph.check(), store, segments=segments, repairs=repairs)
-    await verification.run(lambda _: None)
-    return verification.report
-
-
 async def repaired(store: Store, *kinds: str, of: Graph = graph, **options: Any) -> tuple[list[str], Report]:
     """What repairs changed, and the report."""
     listed = Listed()
     repairs = Repairs(of, store, kinds or ALL, listed, **options)
-    return listed.lines, await verified(of, store, repairs)
+    return listed.lines, await verified(of, store, segments=1, repairs=repairs)
 
 
 async def made(make_store: MakeStore, *items: Item) -> Store:
-    store = await make_store(graph.table)
-    await store.send(BatchWrite(typed([*items])))
-    return store
+    return await make_store(graph.table, *typed([*items]))
 
 
 # --- What becomes of it -------------------------------------------------------------------------------
@@ -246,8 +238,7 @@ async def test_keys_of_indexes_follow_the_attributes(
     ],
 )
 async def test_other_keys_stay(make_store: MakeStore, more: dict[str, Any], why: str) -> None:
-    store = await make_store(boxes.table)
-    await store.send(BatchWrite((box(1, **more),)))
+    store = await make_store(boxes.table, box(1, **more))
     before = await items_of(store)
     lines, report = await repaired(store, of=boxes)
     assert lines == []
@@ -268,8 +259,7 @@ async def test_the_newer_one_of_two_mirrors_is_right(
         own: Item = {} if version is None else {"times": Decimal(version)}
         return {"PK": f"BOX#{one:03d}", "SK": f"NEAR#{other:03d}", "meters": Decimal(meters), **own}
 
-    store = await make_store(boxes.table)
-    await store.send(BatchWrite((box(1), box(2), near(1, 2, 10, times[0]), near(2, 1, 20, times[1]))))
+    store = await make_store(boxes.table, box(1), box(2), near(1, 2, 10, times[0]), near(2, 1, 20, times[1]))
     _, report = await repaired(store, of=boxes)
     assert told(report) == []
     items = await items_of(store)
@@ -342,8 +332,7 @@ async def test_what_the_model_fails_on_stays(make_store: MakeStore) -> None:
             return {"then": "old"}[self.since or "then"]
 
     of = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Member, Knows)
-    store = await make_store(of.table)
-    await store.send(BatchWrite(({"PK": "M#a", "SK": "KNOWS#old#b", "since": "never"},)))
+    store = await make_store(of.table, {"PK": "M#a", "SK": "KNOWS#old#b", "since": "never"})
     lines, report = await repaired(store, of=of)
     failed = " (not repaired: it cannot be computed: KeyError)"
     assert (lines, [kind.what for kind, _ in report.ordered()]) == (
@@ -423,8 +412,7 @@ async def test_a_damaged_design_is_as_before(name: str, make_store: MakeStore) -
     items = [
         item for line in design.ITEMS.strip().splitlines() if not of.is_expired(item := read(line), now())
     ]
-    store = await make_store(of.table)
-    await store.send(BatchWrite((*items,)))
+    store = await make_store(of.table, *items)
     expected, _ = await damage(of, store, random.Random(name), 0.3)
     assert await _left(of, store) == []
     assert await items_of(store) == expected
@@ -497,8 +485,7 @@ async def test_what_another_has_repaired_is_not_left(make_store: MakeStore) -> N
         number: int
 
     of = Graph(Table("Orders", partition_key="pk", sort_key="sk"), User, Order, type_attribute="t").check()
-    store = await make_store(of.table)
-    await store.send(BatchWrite(({"pk": "USER#a", "sk": "USER#a", "t": "User"},)))
+    store = await make_store(of.table, {"pk": "USER#a", "sk": "USER#a", "t": "User"})
 
     async def before(request: object) -> None:
         if isinstance(request, Query):
@@ -627,10 +614,9 @@ async def test_a_number_is_decided_when_its_index_is_up_to_date(make_store: Make
     late = LateStore(store)
     for repairs in (None, Repairs(of, late, ["counts"], Listed())):
         late.late = True
-        verification = Verification(of, late, segments=1, repairs=repairs, late_seconds=0.001)
-        await verification.run(lambda _: None)
+        report = await verified(of, late, segments=1, repairs=repairs, late_seconds=0.001)
         assert not late.late
-        assert told(verification.report) == []
+        assert told(report) == []
     assert await items_of(store) == right
 
 
@@ -655,9 +641,7 @@ async def test_a_number_of_a_node_that_changes_all_the_time_is_reported(
 
     busy = Busy(store)
     repairs = Repairs(of, busy, ["counts"], Listed()) if is_repaired else None
-    verification = Verification(of, busy, segments=1, repairs=repairs)
-    await verification.run(lambda _: None)
-    [found] = told(verification.report)
+    [found] = told(await verified(of, busy, segments=1, repairs=repairs))
     assert "does not match its list (not repaired: others change it all the time) (1)" in found
 
 
@@ -784,8 +768,7 @@ async def test_a_rate_limits_the_write_units_a_second(
         slept.append(round(seconds, 3))
         clock[0] += seconds
 
-    store = await make_store(boxes.table)
-    await store.send(BatchWrite(tuple(box(number, state="s", due="2024-05-01") for number in range(4))))
+    store = await make_store(boxes.table, *(box(number, state="s", due="2024-05-01") for number in range(4)))
     monkeypatch.setattr("keygraph.tables.bulk.time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr("keygraph.tables.bulk.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     lines, _ = await repaired(store, of=boxes, rate=WriteRate(4))
@@ -797,8 +780,7 @@ async def test_what_others_change_all_the_time_is_left(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keygraph.tables.repair._PAUSE", 0)
-    store = await make_store(boxes.table)
-    await store.send(BatchWrite((box(1, state="s", due="2024-05-01"),)))
+    store = await make_store(boxes.table, box(1, state="s", due="2024-05-01"))
     turns = iter(range(100))
 
     async def before(request: object) -> None:
@@ -842,11 +824,10 @@ async def test_a_number_that_none_can_hold_stays_missing(kinds: list[str], make_
     backfill = Backfill() if len(kinds) > 1 else None
     for _ in range(2):
         repairs = Repairs(jars, store, kinds, lambda *_: None, backfill=backfill)
-        verification = Verification(jars, store, repairs=repairs)
-        await verification.run(lambda _: None)
+        report = await verified(jars, store, repairs=repairs)
         items = await items_of(store)
         assert items["JAR#a", "JAR#a"] == {"pk": "JAR#a", "sk": "JAR#a", "name": "a", "coins_count": 2}
-        assert {kind.what.partition(" ")[0] for kind in verification.report.found} == {"mean", "worth"}
+        assert {kind.what.partition(" ")[0] for kind in report.found} == {"mean", "worth"}
 
 
 @pytest.mark.parametrize("is_dry_run", [False, True])

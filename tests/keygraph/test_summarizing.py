@@ -19,7 +19,6 @@ from keygraph.summaries.work import Summaries
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Put
 from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
@@ -36,6 +35,7 @@ from tests.keygraph.summarized import (
 )
 from tests.keygraph.verified_net import told
 from tests.tracing import HeldStore
+from tests.verified import verified
 
 on_all_engines = pytest.mark.parametrize("engine", ENGINES)
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
@@ -497,9 +497,7 @@ async def test_writers_and_jobs_at_the_same_time(store: Store, tmp_path: Path) -
             assert (item["size"], item["member_count"]) == (size, size)
         elif item["pk"] == item["sk"]:
             assert item["team_count"] == sum(who == str(item["pk"])[7:] for _, who in there)
-    verification = Verification(graph, store, segments=1)
-    await verification.run(lambda _: None)
-    assert told(verification.report) == []
+    assert told(await verified(graph, store, segments=1)) == []
 
 
 @on_all_engines

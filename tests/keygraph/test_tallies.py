@@ -12,7 +12,6 @@ from keygraph.dynamo.actions import DeleteItem, Remove, SetTo, UpdateItem
 from keygraph.dynamo.store import BatchGet, Query, Write
 from keygraph.tables.findings import Report
 from keygraph.tables.repair import Repairs
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import (
     Change,
     Create,
@@ -26,6 +25,7 @@ from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.verified_net import told
 from tests.keygraph.written import Written
 from tests.tracing import HeldStore, TracingStore
+from tests.verified import verified
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -130,16 +130,9 @@ class Shop(Written):
         assert item is not None
         return [item.get(name) for name in names]
 
-    async def wrong(self) -> list[str]:
-        verification = Verification(graph, self.store, segments=1)
-        await verification.run(lambda _: None)
-        return told(verification.report)
-
     async def recounted(self, store: Any, segments: int = 1) -> Report:
         repairs = Repairs(graph, store, ["counts"], lambda kind, changes: None)
-        verification = Verification(graph, store, segments=segments, repairs=repairs)
-        await verification.run(lambda _: None)
-        return verification.report
+        return await verified(graph, store, segments=segments, repairs=repairs)
 
     async def change(self, key: str, change: Any) -> None:
         """Changes an item as nobody but a program without Keygraph does."""
@@ -362,7 +355,7 @@ async def test_an_average_is_kept_as_an_exact_sum_and_a_count(shop: Shop) -> Non
 async def test_a_list_is_read_once_for_all_that_is_computed_over_it(shop: Shop) -> None:
     await shop.write(new_order("1", "2"))
     traced = TracingStore(shop.store)
-    await Verification(graph, traced, segments=1).run(lambda _: None)
+    await verified(graph, traced, segments=1)
     read = [
         each.partition for each in traced.requests if isinstance(each, Query) and each.index == "by-place"
     ]

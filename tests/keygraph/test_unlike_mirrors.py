@@ -11,11 +11,11 @@ from keygraph import ID, Graph, Many, Table, average, counts, edge, latest, node
 from keygraph.dynamo.actions import DeleteItem, SetTo, UpdateItem
 from keygraph.dynamo.store import Write
 from keygraph.tables.repair import Repairs
-from keygraph.tables.verify import Verification
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.verified_net import told
 from tests.keygraph.written import Written
+from tests.verified import verified
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -49,9 +49,7 @@ NEW: dict[str, Any] = {"one": ANN, "other": BOB, "since": 2, "warmth": 3}
 class Net(Written):
     async def verified(self, *repaired: str) -> list[str]:
         repairs = Repairs(graph, self.store, repaired, lambda kind, changes: None) if repaired else None
-        verification = Verification(graph, self.store, segments=1, repairs=repairs)
-        await verification.run(lambda _: None)
-        return told(verification.report)
+        return told(await verified(graph, self.store, repairs=repairs))
 
     async def kept(self, name: str) -> list[Any]:
         item = await self.item(f"USER#{name}", f"USER#{name}")

@@ -8,12 +8,12 @@ from typing import Any
 
 from keygraph import Format, Graph, Table, edge, node, record
 from keygraph.dynamo.items import Item, number
-from keygraph.dynamo.store import BatchGet, BatchWrite, PassingStore, Scan, Store
-from keygraph.tables.findings import Report
+from keygraph.dynamo.store import BatchGet, BatchWrite, PassingStore, Scan
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.keygraph.verified_net import Pages, friend, graph, note, stay, told, user
 from tests.tracing import TracingStore
+from tests.verified import verified
 
 RIGHT: list[Item] = [
     *map(user, ("ann", "bob", "cid")),
@@ -59,12 +59,6 @@ def typed(items: list[Item]) -> tuple[Item, ...]:
     )
 
 
-async def verified(store: Store, *, segments: int = 4, examples: int = 5) -> Report:
-    verification = Verification(graph.check(), store, segments=segments, examples=examples)
-    await verification.run(lambda items: None)
-    return verification.report
-
-
 FOUND = [
     "unknown None: its key fits none of the templates: SK does not fit NOTE#{written} of Note "
     "(no date stands for {written}) (1): USER#ann/NOTE#soon",
@@ -94,9 +88,8 @@ FOUND = [
 
 
 async def test_a_right_table_has_nothing(make_store: MakeStore) -> None:
-    store = await make_store(graph.table)
-    await store.send(BatchWrite(typed(RIGHT)))
-    report = await verified(store)
+    store = await make_store(graph.table, *typed(RIGHT))
+    report = await verified(graph, store)
     assert told(report) == []
     assert report.items == {"User": 3, "Friend": 3, "Tagged": 1, "Room": 1, "Stay": 1, "Guest": 1, "Note": 2}
 
@@ -105,31 +98,28 @@ async def test_a_right_table_has_nothing(make_store: MakeStore) -> None:
 
 
 async def test_everything_that_is_wrong_is_found(make_store: MakeStore) -> None:
-    store = await make_store(graph.table)
-    await store.send(BatchWrite(typed(RIGHT + WRONG)))
-    report = await verified(store)
+    store = await make_store(graph.table, *typed(RIGHT + WRONG))
+    report = await verified(graph, store)
     assert sorted(told(report)) == sorted(FOUND)
     assert report.items[None] == 3
     assert report.total == len(RIGHT) + len(WRONG)
 
 
 async def test_the_report_does_not_depend_on_the_segments(make_store: MakeStore) -> None:
-    store = await make_store(graph.table)
-    await store.send(BatchWrite(typed(RIGHT + WRONG)))
-    reports = [await verified(store, segments=segments) for segments in (1, 3, 7)]
+    store = await make_store(graph.table, *typed(RIGHT + WRONG))
+    reports = [await verified(graph, store, segments=segments) for segments in (1, 3, 7)]
     assert {str(told(report)) for report in reports} == {str(told(reports[0]))}
 
 
 async def test_the_examples_are_a_few_with_the_smallest_keys(make_store: MakeStore) -> None:
-    store = await make_store(graph.table)
-    await store.send(BatchWrite(typed([friend("ann", f"f{n:03}") for n in range(50)])))
-    report = await verified(store, examples=2)
+    store = await make_store(graph.table, *typed([friend("ann", f"f{n:03}") for n in range(50)]))
+    report = await verified(graph, store, examples=2)
     assert told(report)[0] == (
         "dangling Friend: friend points to a missing User (50): USER#ann/FRIEND#f000 -> USER#f000/USER#f000, "
         "USER#ann/FRIEND#f001 -> USER#f001/USER#f001"
     )
     assert [found.count for _, found in report.ordered()] == [50, 50, 50]
-    none = await verified(store, examples=0)
+    none = await verified(graph, store, examples=0)
     assert [(found.count, found.examples) for _, found in none.ordered()] == [(50, [])] * 3
 
 
@@ -201,7 +191,7 @@ async def test_it_writes_nothing_and_reads_each_node_once(make_store: MakeStore)
     notes = [note(f"u{n}", f"2024-02-{day:02}", about_id="ann") for n in range(12) for day in range(1, 9)]
     await store.send(BatchWrite(typed([user("ann"), *people, *notes])))
     tracer = TracingStore(store)
-    await verified(tracer, segments=2)
+    await verified(graph, tracer, segments=2)
     kinds = {type(request) for request in tracer.requests}
     assert kinds <= {Scan, BatchGet}
     for request in tracer.requests:
@@ -230,4 +220,4 @@ async def test_an_edge_that_is_deleted_meanwhile_is_not_told(make_store: MakeSto
     store = await make_store(graph.table)
     item = friend("ann", "bob")
     await store.send(BatchWrite((item,)))
-    assert told(await verified(Changing(store, item))) == []
+    assert told(await verified(graph, Changing(store, item))) == []

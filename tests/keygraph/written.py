@@ -12,6 +12,8 @@ from keygraph.dynamo.store import BatchGet, Store
 from keygraph.errors import Refusal, WriteRefused
 from keygraph.writing.requests import Done, WriteRequest
 from keygraph.writing.sending.writer import write
+from tests.keygraph.verified_net import told
+from tests.verified import verified
 
 
 class Written:
@@ -28,6 +30,10 @@ class Written:
         with pytest.raises(WriteRefused) as refused:
             await self.write(*requests)
         return list(refused.value.refusals)
+
+    async def wrong(self) -> list[str]:
+        """What a verification finds."""
+        return told(await verified(self.graph, self.store, segments=1))
 
     async def item(self, *key: str) -> Item | None:
         [item] = (await self.store.send(BatchGet((key,), consistent=True))).items

@@ -186,8 +186,7 @@ async def raced(
     items: Sequence[Item] = ITEMS,
 ) -> tuple[list[Any], bool]:
     """What a mutation is told when that is written after it has read; and whether it has written nothing."""
-    store = await make_store(TABLE)
-    await store.send(BatchWrite(puts=tuple(items)))
+    store = await make_store(TABLE, *items)
     happens = BatchWrite(puts=tuple(puts), deletes=tuple(deletes)) if puts or deletes else None
     left = {TABLE.key_of(item): item for item in (*items, *puts)}
     for key in deletes:

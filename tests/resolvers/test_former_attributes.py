@@ -17,11 +17,11 @@ from keygraph import ID, Graph, Index, Many, Table, copy, edge, node, read, reco
 from keygraph.dynamo.items import Item
 from keygraph.tables.backfill import Backfill
 from keygraph.tables.repair import BACKFILLED, Repairs
-from keygraph.tables.verify import Verification
 from keygraph_resolvers import OperationRequest
 from tests.conftest import MakeStore
 from tests.keygraph.damaging import items_of
 from tests.resolvers.worlds import World, world
+from tests.verified import verified
 
 by_name = Index("ByName", "np", "ns")
 by_city = Index("ByCity", "cp", "cs", projection=["fullName", "state", "status"])
@@ -268,17 +268,11 @@ async def test_verify_knows_both_and_a_backfill_moves_them(make_store: MakeStore
         if item["t"] == "User":
             item.setdefault("points", Decimal(3))
             item.setdefault("entries", [])
-    verification = Verification(moved.graph, moved.tracer)
-    await verification.run(lambda _: None)
-    assert verification.report.found == {}
+    assert (await verified(moved.graph, moved.tracer)).found == {}
     repairs = Repairs(moved.graph, moved.tracer, BACKFILLED, lambda *_: None, backfill=Backfill())
-    backfill = Verification(moved.graph, moved.tracer, repairs=repairs)
-    await backfill.run(lambda _: None)
-    assert backfill.report.found == {}
+    assert (await verified(moved.graph, moved.tracer, repairs=repairs)).found == {}
     assert await items_of(moved.tracer) == wanted
-    verification = Verification(moved.graph, moved.tracer)
-    await verification.run(lambda _: None)
-    assert verification.report.found == {}
+    assert (await verified(moved.graph, moved.tracer)).found == {}
 
 
 async def test_writers_and_a_backfill_at_the_same_time_lose_nothing(make_store: MakeStore) -> None:
@@ -300,7 +294,7 @@ async def test_writers_and_a_backfill_at_the_same_time_lose_nothing(make_store: 
     async def backfills() -> None:
         for _ in range(2):
             repairs = Repairs(moved.graph, moved.tracer, BACKFILLED, lambda *_: None, backfill=Backfill())
-            await Verification(moved.graph, moved.tracer, repairs=repairs).run(lambda _: None)
+            await verified(moved.graph, moved.tracer, repairs=repairs)
 
     await asyncio.gather(writes(0), writes(1), writes(2), backfills())
     await backfills()

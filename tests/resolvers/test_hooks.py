@@ -12,7 +12,6 @@ from strawberry.extensions import AddValidationRules, MaskErrors, SchemaExtensio
 from strawberry.types import ExecutionResult
 
 from keygraph import ID, Graph, Table, node, ref
-from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_resolvers.errors import NotAQuery
 from tests.conftest import MakeStore
@@ -48,8 +47,9 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 async def store(make_store: MakeStore) -> TracingStore:
-    made = await make_store(graph.table)
-    await made.send(BatchWrite([{"PK": "USER#ada", "SK": "USER#ada", "user_id": "ada", "name": "Ada"}]))
+    made = await make_store(
+        graph.table, {"PK": "USER#ada", "SK": "USER#ada", "user_id": "ada", "name": "Ada"}
+    )
     return TracingStore(made)
 
 

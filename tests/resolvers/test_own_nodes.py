@@ -10,7 +10,6 @@ from strawberry.permission import BasePermission
 
 from keygraph import ID, Context, Graph, Many, Table, field, node, record, ref
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite
 from keygraph.errors import BadUserInput, FieldName
 from keygraph_resolvers import OperationRequest, Service, build_schema
 from tests.conftest import MakeStore
@@ -123,8 +122,7 @@ SCHEMA = build_schema(Graph(TABLE, User, Post, Like).check(), query=Query, mutat
 
 @pytest.fixture
 async def blog(make_store: MakeStore) -> Service:
-    store = await make_store(TABLE)
-    await store.send(BatchWrite(puts=tuple(ITEMS)))
+    store = await make_store(TABLE, *ITEMS)
     return Service(SCHEMA, TracingStore(store), secret=b"secret of the tests")
 
 

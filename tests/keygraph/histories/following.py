@@ -31,7 +31,6 @@ from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.dynamo.streams import DescribeStream, ReadRecords, ShardPosition, StreamRecord
 from keygraph.errors import StoreError, Unavailable
 from keygraph.tables.findings import key_to_json
-from keygraph.tables.verify import Verification
 from keygraph.writing.sending.idempotency import is_note
 from keygraph_resolvers import GraphSchema, OperationRequest, Service, build_schema
 from keygraph_resolvers.live import LiveQueries
@@ -54,6 +53,7 @@ from tests.keygraph.verified_net import told
 from tests.resolvers.live_laws import without_ids
 from tests.resolvers.worlds import SECRET
 from tests.tracing import HeldStore
+from tests.verified import verified
 
 _WORKERS = 2
 _HOUR = 3600.0
@@ -327,6 +327,5 @@ async def _wrong(store: Store) -> list[str]:
     for node in NODES:
         wrong = await StreamTotals(graph, store).wrong(node, fixes=False)
         found += [f"{node[0].name} {node[1]}: {wrong} would be right"] if wrong else []
-    verification = Verification(graph, store, segments=1, late_totals=StreamTotals(graph, store))
-    await verification.run(lambda _: None)
-    return [*found, *await wrong_walks(store), *told(verification.report)]
+    report = await verified(graph, store, segments=1, late_totals=StreamTotals(graph, store))
+    return [*found, *await wrong_walks(store), *told(report)]

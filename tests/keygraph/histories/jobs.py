@@ -18,11 +18,11 @@ from keygraph.model.records import RecordType
 from keygraph.resolve.derived import COUNTED
 from keygraph.tables.backfill import Backfill
 from keygraph.tables.repair import BACKFILLED, REPAIRS, Repairs
-from keygraph.tables.verify import Verification
 from tests.keygraph.damaging import items_of, with_wrong_key
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.summarized import summarize
 from tests.keygraph.verified_net import told
+from tests.verified import verified
 
 JOBS = ("repair", "backfill", "summarize")
 
@@ -80,9 +80,8 @@ async def do(job: str, store: Store, folder: Path, *, resume: bool = False) -> l
         repairs = Repairs(graph, store, REPAIRS, lambda *_: None)
     else:
         repairs = Repairs(graph, store, BACKFILLED, lambda *_: None, backfill=Backfill())
-    verification = Verification(graph, store, segments=2, repairs=repairs)
-    await verification.run(lambda _: None)
-    return [*told(verification.report), *(kind.what for kind in verification.report.repaired)]
+    report = await verified(graph, store, segments=2, repairs=repairs)
+    return [*told(report), *(kind.what for kind in report.repaired)]
 
 
 async def do_until(

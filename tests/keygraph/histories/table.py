@@ -6,7 +6,6 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
 from keygraph.model.fields import Field
 from keygraph.resolve.derived import COUNTED
-from keygraph.tables.verify import Verification
 from keygraph.writing.marks import COPYING
 from keygraph.writing.requests import Change
 from keygraph.writing.sending.idempotency import is_own
@@ -14,6 +13,7 @@ from keygraph.writing.sending.writer import write
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.plain import Name, State, Values
 from tests.keygraph.verified_net import told
+from tests.verified import verified
 
 
 async def contents(store: Store) -> State:
@@ -66,6 +66,4 @@ async def mistakes(store: Store) -> list[str]:
                 type_, identity = name_of_item(item)
                 change = Change(graph.types[type_], identity, {"town": _values(item).get("town")})
                 await write(graph, store, [change])
-    verification = Verification(graph, store, segments=1)
-    await verification.run(lambda _: None)
-    return told(verification.report)
+    return told(await verified(graph, store, segments=1))
