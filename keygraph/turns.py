@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from itertools import chain
@@ -28,6 +28,8 @@ TURN_SECONDS = 0.004
 """The processor time after which long work lets others have their turn; half of it while operations wait."""
 _REQUESTS_OF_A_TURN = 10
 """A turn of work counts as much as this many requests."""
+_CLIENTS = 1_000
+"""Of more than so many clients, what those have had that do not wait is forgotten."""
 _ROUNDS_OF_A_START = 2
 """An operation that was let through begins a request so many rounds later at the latest: in a task of its own."""
 
@@ -136,11 +138,16 @@ def operation_client() -> str:
 
 
 class ClientsInTurn(Generic[ItemT]):
-    """What waits, by client: each has its turn after all others. May be used in any thread."""
+    """What waits, by client: in turn, something of the one that has had least, and of the one whose last turn is the longest
+    ago. So who asks seldom is not behind a hundred that ask all the time, and these are not behind ever new ones. May be used
+    in any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._queues: dict[str, deque[ItemT]] = {}
+        self._had = defaultdict[str, float](float)
+        """What clients have had since something waits."""
+        self._is_oldest_next = False
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -156,15 +163,28 @@ class ClientsInTurn(Generic[ItemT]):
         Those in `had` come after all others; not at all if their time is over.
         """
         with self._lock:
-            again = None if is_over else next(iter(self._queues), None)
-            client = next((each for each in self._queues if each not in had), again)
-            if client is None:
+            clients = [each for each in self._queues if each not in had]
+            if not clients and not is_over:
+                clients = [*self._queues]
+            if not clients:
                 return None
+            client = clients[0] if self._is_oldest_next else min(clients, key=self._had.__getitem__)
+            self._is_oldest_next = not self._is_oldest_next
             queue = self._queues.pop(client)
             item = queue.popleft()
             if queue:
                 self._queues[client] = queue
             return client, item
+
+    def count(self, client: str, amount: float) -> None:
+        """Counts what a client has had. All amounts are in one unit, such as requests, or seconds."""
+        with self._lock:
+            if not self._queues:
+                self._had.clear()
+                return
+            self._had[client] += amount
+            if len(self._had) > len(self._queues) + _CLIENTS:
+                self._had = defaultdict(float, {each: self._had[each] for each in self._queues})
 
 
 async def step_by_step(steps: Iterable[object]) -> None:

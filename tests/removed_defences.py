@@ -212,6 +212,9 @@ REMOVALS: dict[str, Removal] = {
     "test_writes_of_one_client_keep_no_other_waiting": Removal(
         "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'
     ),
+    "test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones": Removal(
+        "keygraph/turns.py", "clients[0] if self._is_oldest_next else min(", "clients[0] or min("
+    ),
     "test_clients_get_a_place_in_turn": Removal(
         "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'
     ),

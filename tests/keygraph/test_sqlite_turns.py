@@ -23,7 +23,7 @@ from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.engines.sqlite.layout import Stored, stored_item
 from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import TimedOut
-from keygraph.turns import BUDGET, WorkBudget
+from keygraph.turns import BUDGET, ClientsInTurn, WorkBudget
 from tests.clocks import slowness
 from tests.keygraph.shop import SHOP, opened
 
@@ -153,6 +153,35 @@ async def test_writes_of_one_client_keep_no_other_waiting(
         held.set()
         await asyncio.gather(busy, *writes)
     assert "another" in answered[:2]
+
+
+def test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones() -> None:
+    waiting, taken = ClientsInTurn[None](), list[str]()
+
+    def add(client: str) -> None:
+        BUDGET.set(budget := WorkBudget())
+        budget.client = client
+        waiting.add(None)
+
+    def take() -> None:
+        found = waiting.take()
+        assert found is not None
+        taken.append(found[0])
+        waiting.count(found[0], 0.025 if found[0].startswith("crowd") else 0.001)
+
+    for number in range(200):
+        add(f"crowd {number % 100}")
+    for _ in range(100):
+        take()
+    for _ in range(5):
+        add("seldom")
+        take()
+        take()
+    assert taken[100:].count("seldom") == 5
+    for number in range(100):
+        add(f"new {number}")
+        take()
+    assert sum(each.startswith("crowd") for each in taken[110:]) > 40
 
 
 async def test_writes_of_large_items_are_planned_beside_other_writes(

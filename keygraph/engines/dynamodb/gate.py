@@ -128,8 +128,9 @@ class Gate:
     def free_place(self) -> None:
         """Gives a place to the first that waits for one, of the client whose turn it is."""
         while (taken := self._waiting.take()) is not None:
-            place = taken[1]
+            client, place = taken
             if not place.done():
+                self._waiting.count(client, 1)
                 place.set_result(None)
                 return
         self._free += 1

@@ -70,4 +70,6 @@ def transaction_writes(waiting: ClientsInTurn[WaitingWrite], commit_seconds: flo
         if taken[0]:  # a job has no client, and its writes no end
             had.add(taken[0])
         if taken[1][1].set_running_or_notify_cancel():
+            began = time.monotonic()
             yield taken[1]
+            waiting.count(taken[0], time.monotonic() - began)
