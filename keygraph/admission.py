@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,14 +18,13 @@ from time import perf_counter
 
 from keygraph.errors import StoreError
 from keygraph.incidents import Incident
+from keygraph.turns import Had
 
 _log = logging.getLogger(__name__)
 
 _ITEMS_OF_A_PLACE = 1_000
 """An operation whose bound has more items or requests than this takes several places: it is large. So is a body of more
 bytes."""
-_CLIENTS = 1_000
-"""Of more than so many clients, what those have had that do not wait is forgotten."""
 LARGE = "large "
 """The group of all large operations; before the name of a client, those of the client."""
 
@@ -58,8 +57,8 @@ class Admission:
         self.refusals = Incident(_log)
         self._queues: dict[tuple[str, ...], deque[tuple[Place, asyncio.Future[None]]]] = {}
         """The operations that wait, by their clients, each in order."""
-        self._had = defaultdict[tuple[str, ...], float](float)
-        """How long clients have had places, since something waits."""
+        self._had = Had[tuple[str, ...]](float)
+        """How long clients have had places."""
         self._is_oldest_next = False
         self._most_waiting = most_waiting
         self._waits_by_size = waits_by_size
@@ -169,10 +168,7 @@ class Admission:
             del queue[0]
             if queue:
                 self._queues[found] = queue  # after all others
-        if not self._queues:
-            self._had.clear()
-        elif len(self._had) > len(self._queues) + _CLIENTS:
-            self._had = defaultdict(float, {clients: self._had[clients] for clients in self._queues})
+        self._had.forget(self._queues)
 
     def _starts(self, queued: tuple[Place, asyncio.Future[None]]) -> bool:
         place, turn = queued

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import chain
 from threading import Lock
@@ -20,6 +20,7 @@ from keygraph.errors import StoreError
 _log = logging.getLogger(__name__)
 
 ItemT = TypeVar("ItemT")
+ClientT = TypeVar("ClientT")
 ResultT = TypeVar("ResultT")
 
 AT_ONCE = 100
@@ -137,6 +138,19 @@ def operation_client() -> str:
     return "" if budget is None else budget.client
 
 
+class Had(defaultdict[ClientT, float]):
+    """What clients have had since something waits."""
+
+    def forget(self, waiting: Mapping[ClientT, object]) -> None:
+        """Forgets what all have had if nothing waits. Of very many clients, it forgets those that do not wait."""
+        if not waiting:
+            self.clear()
+        elif len(self) > len(waiting) + _CLIENTS:
+            kept = {client: self[client] for client in waiting}
+            self.clear()
+            self.update(kept)
+
+
 class ClientsInTurn(Generic[ItemT]):
     """What waits, by client: in turn, something of the one that has had least, and of the one whose last turn is the longest
     ago. So who asks seldom is not behind a hundred that ask all the time, and these are not behind ever new ones. May be used
@@ -145,8 +159,7 @@ class ClientsInTurn(Generic[ItemT]):
     def __init__(self) -> None:
         self._lock = Lock()
         self._queues: dict[str, deque[ItemT]] = {}
-        self._had = defaultdict[str, float](float)
-        """What clients have had since something waits."""
+        self._had = Had[str](float)
         self._is_oldest_next = False
 
     def __bool__(self) -> bool:
@@ -157,18 +170,16 @@ class ClientsInTurn(Generic[ItemT]):
         with self._lock:
             self._queues.setdefault(operation_client(), deque()).append(item)
 
-    def take(self, had: Collection[str] = (), *, is_over: bool = False) -> tuple[str, ItemT] | None:
-        """Returns the client whose turn it is, and the oldest of what it waits for; None if nothing waits.
-
-        Those in `had` come after all others; not at all if their time is over.
-        """
+    def take(self) -> tuple[str, ItemT] | None:
+        """Returns the client whose turn it is, and the oldest of what it waits for; None if nothing waits."""
         with self._lock:
-            clients = [each for each in self._queues if each not in had]
-            if not clients and not is_over:
-                clients = [*self._queues]
-            if not clients:
+            if not self._queues:
                 return None
-            client = clients[0] if self._is_oldest_next else min(clients, key=self._had.__getitem__)
+            client = (
+                next(iter(self._queues))
+                if self._is_oldest_next
+                else min(self._queues, key=self._had.__getitem__)
+            )
             self._is_oldest_next = not self._is_oldest_next
             queue = self._queues.pop(client)
             item = queue.popleft()
@@ -179,12 +190,8 @@ class ClientsInTurn(Generic[ItemT]):
     def count(self, client: str, amount: float) -> None:
         """Counts what a client has had. All amounts are in one unit, such as requests, or seconds."""
         with self._lock:
-            if not self._queues:
-                self._had.clear()
-                return
             self._had[client] += amount
-            if len(self._had) > len(self._queues) + _CLIENTS:
-                self._had = defaultdict(float, {each: self._had[each] for each in self._queues})
+            self._had.forget(self._queues)
 
 
 async def step_by_step(steps: Iterable[object]) -> None:

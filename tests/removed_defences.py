@@ -213,7 +213,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'
     ),
     "test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones": Removal(
-        "keygraph/turns.py", "clients[0] if self._is_oldest_next else min(", "clients[0] or min("
+        "keygraph/turns.py", "if self._is_oldest_next\n", "if True\n"
     ),
     "test_clients_get_a_place_in_turn": Removal(
         "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'

@@ -24,7 +24,7 @@ _REST = 0.0005
 _TRANSACTION_WRITES = 64
 """The most writes in one transaction."""
 _TRANSACTION_SECONDS = 0.01
-"""The time after which a transaction takes no second write of a client: another one's may come, and wait for its end."""
+"""The time after which a transaction takes no more writes: others may come, and wait for its end."""
 
 
 class Turns:
@@ -58,18 +58,20 @@ class Turns:
 
 
 def transaction_writes(waiting: ClientsInTurn[WaitingWrite], commit_seconds: float) -> Iterator[WaitingWrite]:
-    """Yields the writes of one transaction: first one of each client, then theirs in turn.
+    """Yields the writes of one transaction, which ends after some milliseconds, however many clients wait.
 
     On a slow disk, which takes some seconds to commit it, as long is written: others wait for that anyway.
     """
-    ends, had = time.monotonic() + max(_TRANSACTION_SECONDS, commit_seconds), set[str]()
+    now = time.monotonic()
+    ends = now + max(_TRANSACTION_SECONDS, commit_seconds)
     for _ in range(_TRANSACTION_WRITES):
-        taken = waiting.take(had, is_over=time.monotonic() >= ends)
+        taken = waiting.take()
         if taken is None:
             return
-        if taken[0]:  # a job has no client, and its writes no end
-            had.add(taken[0])
-        if taken[1][1].set_running_or_notify_cancel():
-            began = time.monotonic()
-            yield taken[1]
-            waiting.count(taken[0], time.monotonic() - began)
+        client, write = taken
+        if write[1].set_running_or_notify_cancel():
+            yield write
+            began, now = now, time.monotonic()
+            waiting.count(client, now - began)
+            if now >= ends:
+                return
