@@ -159,9 +159,11 @@ def test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones
     waiting, taken = ClientsInTurn[None](), list[str]()
 
     def add(client: str) -> None:
-        BUDGET.set(budget := WorkBudget())
+        budget = WorkBudget()
         budget.client = client
+        token = BUDGET.set(budget)
         waiting.add(None)
+        BUDGET.reset(token)
 
     def take() -> None:
         found = waiting.take()

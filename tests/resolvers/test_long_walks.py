@@ -14,7 +14,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable, Query
 from keygraph.engines.open import open_store
 from keygraph_resolvers import OperationRequest
-from keygraph_resolvers.read import cursors, walked
+from keygraph_resolvers.read import walked
 from tests.conftest import MakeStore
 from tests.resolvers.test_access import Shop
 from tests.resolvers.test_walk_access import door, house, room
@@ -195,7 +195,6 @@ async def test_thousands_of_nodes(tmp_path: Path) -> None:
 
 
 async def test_more_than_a_cursor_holds(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cursors, "_HIDDEN_BLOCK_BYTES", 16)
     tree = world(walks, await make_store(walks.table))
     await tree.put(topic(0), *(below(each // 2, each) for each in range(1, 60)))
     whole = await pages(tree, 5)

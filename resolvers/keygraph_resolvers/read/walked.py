@@ -145,8 +145,9 @@ class WalkCursors:
         self.counted: WalkCount | None = None
         """The count of the nodes that are reached, which cursors hold, if it is known."""
 
-    def of(self, behind: Behind, *, is_last: bool = True) -> str:
-        """Returns a cursor. Only the one of a page's last edge holds everything that a walk needs to continue."""
+    def of(self, behind: Behind, *, is_last: bool = True, is_hidden: bool = False) -> str:
+        """Returns a cursor. Only the one of a page's last edge holds everything that a walk needs to continue. `is_hidden`:
+        the walk has stopped at an item that the viewer need not see."""
         number, standing, skipped, counted = behind
         held = 0 if standing is None else len(standing.digests) + len(standing.owners) + len(standing.found)
         if standing is None or not (is_last or held <= _MOST_IN_ALL_EDGES):
@@ -163,7 +164,7 @@ class WalkCursors:
                 *(number, skipped, counted, standing.distance, owners, found, digests),
                 *(standing.path, after, self._rights),
             ],
-            is_hidden=is_last and place is not None,
+            is_hidden=is_hidden,
         )
 
     def behind(self, text: str) -> Behind:

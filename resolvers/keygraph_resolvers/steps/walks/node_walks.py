@@ -352,7 +352,8 @@ class _OneWalk:
 
         def stopped() -> str:
             left = max(0, skipped - len(result.nodes))
-            return cursors.of(Behind(number + len(page), result.standing, left, cursors.counted))
+            behind = Behind(number + len(page), result.standing, left, cursors.counted)
+            return cursors.of(behind, is_hidden=True)
 
         end: Callable[[], str] | None = partial(cursor, len(page) - 1) if page else None
         has_more = len(nodes) > size or bool(result.others)
