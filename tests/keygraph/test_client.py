@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from aiobotocore.httpsession import AIOHTTPSession
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import EndpointConnectionError
 from botocore.parsers import JSONParser
 
 from keygraph.dynamo.items import parsed_in_turns
@@ -65,3 +67,11 @@ async def test_escapes_in_a_large_answer_are_checked_beside_others(monkeypatch: 
     with pytest.raises(Malformed):
         await read(b"\\ud83d")
     assert beside == [True, True]
+
+
+async def test_nothing_connects_once_a_session_has_ended() -> None:
+    session = VerifyingSession()
+    await session.close()
+    with pytest.raises(EndpointConnectionError) as refused:
+        await session.send(AWSRequest("POST", "http://127.0.0.1:1/").prepare())
+    assert str(refused.value.kwargs["error"]) == "the store was closed"

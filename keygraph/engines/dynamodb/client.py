@@ -27,7 +27,7 @@ import orjson
 from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
-from aiohttp import ClientResponse, ClientSession
+from aiohttp import ClientConnectionError, ClientResponse, ClientSession
 from aiohttp.abc import AbstractResolver, ResolveResult
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
@@ -76,15 +76,23 @@ class Resolver(AbstractResolver):
 
 
 class VerifyingSession(AIOHTTPSession):
-    """aiobotocore's HTTP session, which also checks that a certificate is for the host it connects to, and limits
-    answers."""
+    """aiobotocore's HTTP session, which also checks that a certificate is for the host it connects to, limits answers, and
+    ends: aiobotocore's would connect again for a request that is sent again meanwhile, and leave that connection open."""
+
+    _has_ended = False
 
     def _get_ssl_context(self) -> ssl.SSLContext:
         context: ssl.SSLContext = super()._get_ssl_context()  # type: ignore[misc]  # not in its stubs
         context.check_hostname = True
         return context
 
+    async def close(self) -> None:
+        self._has_ended = True
+        await super().close()
+
     async def _get_session(self, proxy_url: str | None) -> _Session:
+        if self._has_ended:
+            raise ClientConnectionError("the store was closed")
         return _Session(await super()._get_session(proxy_url))  # type: ignore[misc]  # not in its stubs
 
 
