@@ -463,6 +463,8 @@ async def test_who_reads_slowly_is_told_that_events_were_lost(
             await live.rename(f"Name {number}")
             if slow.has_ended:
                 break
+            # Changes may be read later than they are written.
+            await until(lambda: slow.has_ended or (slow._waiting is not None and slow._waiting.done()))
             await until(lambda: slow.has_ended or not (slow.operation.changes or slow.operation.task))
         await until(lambda: slow.has_ended)
         assert (await change_of(slow))["new"]["name"] == "Name 0"
