@@ -215,6 +215,9 @@ REMOVALS: dict[str, Removal] = {
     "test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones": Removal(
         "keygraph/turns.py", "if self._is_oldest_next\n", "if True\n"
     ),
+    "test_a_large_item_is_planned_once_however_often_others_write_what_is_written_with_it": Removal(
+        "keygraph/engines/sqlite/writes.py", "if key in plan.same:", "if False:"
+    ),
     "test_clients_get_a_place_in_turn": Removal(
         "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'
     ),

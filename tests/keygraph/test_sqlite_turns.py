@@ -22,7 +22,7 @@ from keygraph.engines.sqlite import reads, turns
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from keygraph.engines.sqlite.layout import Stored, stored_item
 from keygraph.engines.sqlite.turns import Turns
-from keygraph.errors import TimedOut
+from keygraph.errors import TimedOut, TransactionCanceled
 from keygraph.turns import BUDGET, ClientsInTurn, WorkBudget
 from tests.clocks import slowness
 from tests.keygraph.shop import SHOP, opened
@@ -215,6 +215,38 @@ async def test_writes_of_large_items_are_planned_beside_other_writes(
     assert (item["count"], item["many"]) == (4, many)
     assert (written.cost.write_units > 16, again.cost.write_units) == (True, 0)
     assert parsed_by == {"sqlite-reader"}
+
+
+async def test_a_large_item_is_planned_once_however_often_others_write_what_is_written_with_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is done to the small item is planned anew when it is written: with its condition, and as a part of the whole."""
+    planned, plan = 0, SQLiteStore._read_beside
+    large, small = ("p", "large"), ("p", "small")
+    add = (AddNumber(("count",), Decimal(1)),)
+
+    async def others_write_meanwhile(self: SQLiteStore, request: Transaction) -> object:
+        nonlocal planned
+        made, planned = await plan(self, request), planned + 1
+        if planned < 5:
+            await self.send(Write(UpdateItem(small, add)))
+        return made
+
+    monkeypatch.setattr(SQLiteStore, "_read_beside", others_write_meanwhile)
+    async with opened(file) as store:
+        await store.send(EnableStream())
+        await store.send(Write(PutItem({"PK": "p", "SK": "large", "GSI1PK": "a", "text": "x" * 70_000})))
+        actions = UpdateItem(large, add), UpdateItem(small, add, Not(Eq(("count",), Decimal(3))))
+        await store.send(Transaction(actions, "first"))
+        assert planned == 1
+        with pytest.raises(TransactionCanceled) as canceled:
+            await store.send(Transaction(actions, "second"))
+        await store.send(Transaction(actions, "first"))
+        [of_large, of_small] = (await store.send(BatchGet((large, small)))).items
+    assert [reason and reason.code for reason in canceled.value.reasons] == [None, "ConditionalCheckFailed"]
+    assert of_large is not None
+    assert of_small is not None
+    assert (of_large["count"], of_large["text"], of_small["count"]) == (1, "x" * 70_000, 3)
 
 
 async def test_long_reads_of_one_client_leave_threads_to_others(

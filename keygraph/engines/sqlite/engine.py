@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 import orjson
 
@@ -32,7 +32,6 @@ from keygraph.engines.sqlite import reads
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
 from keygraph.engines.sqlite.changes import latest_position, read_records
 from keygraph.engines.sqlite.files import OpenFiles, check_files
-from keygraph.engines.sqlite.layout import Layout
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrite, transaction_writes
 from keygraph.engines.sqlite.writes import WritePlan, batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
@@ -41,7 +40,7 @@ from keygraph.turns import BUDGET, ClientsInTurn, operation_client
 _log = logging.getLogger(__name__)
 
 _READERS = 4
-_READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, reads.Allowance], object]] = {
+_READS: dict[type[object], Callable[..., object]] = {
     store.Query: reads.query,
     store.Count: reads.count,
     store.BatchGet: reads.batch_get,
@@ -384,13 +383,13 @@ class SQLiteStore:
                 plan = await self._read_beside(request)
                 # Others may have written these items meanwhile.
                 with suppress(reads.TooMuch):
-                    return await self._write(plan)
+                    return await self._write(request, cast(WritePlan, plan))
 
-    def _write(self, request: object) -> asyncio.Future[object]:
-        """Writes what a request, or a plan, says, when its turn has come. Raises TooMuch where that has to be planned
-        beside other writes, or again."""
+    def _write(self, request: object, plan: WritePlan | None = None) -> asyncio.Future[object]:
+        """Writes what a request says, when its turn has come. Raises TooMuch where that has to be planned beside other
+        writes, or again."""
         done: Future[object] = Future()
-        self._writes.add((request, done))
+        self._writes.add((request, plan, done))
         self._writing.executor.submit(self._write_waiting)
         return asyncio.wrap_future(done)
 
@@ -412,9 +411,9 @@ class SQLiteStore:
                 with _transaction(connection):
                     # While this waited for others' writes, the log could be cut.
                     self._files.check()
-                    for request, done in transaction_writes(self._writes, self._commit_seconds):
+                    for request, plan, done in transaction_writes(self._writes, self._commit_seconds):
                         taken.append(done)
-                        answers.append(self._written(connection, request))
+                        answers.append(self._written(connection, request, plan))
                     self._files.check()
                     began = perf_counter()
                 # A checkpoint, which takes long, is rare.
@@ -423,7 +422,7 @@ class SQLiteStore:
                 self._files.check()
         except BaseException as error:
             if not taken:  # it has not begun, and would fail again after the same time
-                taken += [done for _, done in transaction_writes(self._writes, 0.0)]
+                taken += [done for *_, done in transaction_writes(self._writes, 0.0)]
             if not isinstance(error, sqlite3.Error):
                 return [again(error) for _ in taken]
             self._note(_reason(error))
@@ -440,7 +439,7 @@ class SQLiteStore:
             else:
                 _log.error("Nothing is written to the table's file: %s", fault)
 
-    def _written(self, connection: sqlite3.Connection, request: object) -> object:
+    def _written(self, connection: sqlite3.Connection, request: object, plan: WritePlan | None) -> object:
         """Returns the answer to one write, or the error that refused it; then nothing of it was written.
 
         It needs no savepoint, for which SQLite would copy every page: a write is refused before its first change.
@@ -449,12 +448,11 @@ class SQLiteStore:
             match request:
                 case store.BatchWrite() | store.Write() | store.Transaction():
                     layout = self._catalogue.layout(connection)
-                    plan = _READS[type(request)](connection, layout, request, _AT_ONCE)
-                    return cast(WritePlan, plan).carry_out(connection)
-                case WritePlan():
-                    if not request.is_current(connection, self._catalogue.layout(connection)):
-                        raise reads.TooMuch
-                    return request.carry_out(connection)
+                    if plan is None or not plan.is_current(connection, layout):
+                        plan = cast(
+                            WritePlan, _READS[type(request)](connection, layout, request, _AT_ONCE, plan)
+                        )
+                    return plan.carry_out(connection)
                 case store.CreateIndex(index):
                     return self._catalogue.create_index(connection, index)
                 case store.DeleteIndex(name):

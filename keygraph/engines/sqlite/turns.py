@@ -7,13 +7,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from keygraph.turns import ClientsInTurn
 
 RowT = TypeVar("RowT")
-WaitingWrite: TypeAlias = tuple[object, Future[object]]
-"""A request for a write, or the plan of one, and what gets its answer."""
+WaitingWrite: TypeAlias = tuple[object, Any, Future[object]]
+"""A request for a write, its plan if that was made beside other writes, and what gets its answer."""
 
 INSTRUCTIONS = 20_000
 """The instructions after which SQLite asks whether to continue: about a millisecond."""
@@ -69,7 +69,7 @@ def transaction_writes(waiting: ClientsInTurn[WaitingWrite], commit_seconds: flo
         if taken is None:
             return
         client, write = taken
-        if write[1].set_running_or_notify_cancel():
+        if write[-1].set_running_or_notify_cancel():
             yield write
             began, now = now, time.monotonic()
             waiting.count(client, now - began)

@@ -42,17 +42,28 @@ class WritePlan:
         layout: Layout,
         allowed: Allowance,
         keys: Collection[StoredKey],
+        earlier: WritePlan | None,
     ) -> None:
-        """`keys` are those of the rows that it looks at."""
+        """`keys` are those of the rows that it looks at. What follows from rows that are the same is taken from an earlier
+        plan of the write."""
         self.answer: store.Written | store.Changed = store.Written(store.Cost(requests=1))
         self.token: tuple[str, bytes] | None = None
         """The token of a transaction, and the fingerprint of its actions."""
-        self.found = _stored_rows(connection, layout, keys, allowed.bytes)
+        self.found = _stored_rows(connection, layout, keys, sys.maxsize if earlier else allowed.bytes)
         self._keys = keys
         self._layout = layout
         self._read = item_reader(allowed)
         self._tables: list[_Changes] = []
         self._replaced: list[Replaced] = []
+        self.wanted: _Wanted = {}
+        self._before: dict[StoredKey, _IndexRows] = {}
+        """The rows of the found items in the indexes."""
+        self.same: Collection[StoredKey] = ()
+        """The keys whose rows an earlier plan found too."""
+        if earlier is not None and earlier._layout is layout:
+            self.same = {key for key in keys if self.found.get(key) == earlier.found.get(key)}
+            self.wanted = {key: rows for key, rows in earlier.wanted.items() if key in self.same}
+            self._before = {key: rows for key, rows in earlier._before.items() if key in self.same}
 
     def item(self, key: StoredKey) -> Item | None:
         """Returns the item that is stored under a key."""
@@ -63,7 +74,7 @@ class WritePlan:
         self._layout.refuse_other(item, key)
         return item
 
-    def replace(self, wanted: _Wanted) -> int:
+    def replace(self) -> int:
         """Plans to replace the rows by the wanted ones, in the table and its indexes. Returns the write units."""
         layout = self._layout
         in_table, *in_indexes = self._tables = [
@@ -71,9 +82,11 @@ class WritePlan:
         ]
         nowhere: _IndexRows = [None] * len(in_indexes)
         units = 0
-        for key, rows in wanted.items():
+        for key, rows in self.wanted.items():
             old = self.found.get(key)
-            before = self._index_rows(old) if in_indexes and old is not None else nowhere
+            if in_indexes and old is not None and key not in self._before:
+                self._before[key] = self._index_rows(old)
+            before = self._before.get(key, nowhere)
             size = 0 if old is None else old.size
             if rows is None:
                 after = nowhere
@@ -84,7 +97,7 @@ class WritePlan:
                 in_table.put_row(new)
             units += store.write_units(size) + sum(map(_change_index, in_indexes, before, after))
         if layout.log is not None:
-            self._replaced = [*_replaced(wanted, self.found)]
+            self._replaced = [*_replaced(self.wanted, self.found)]
         return units
 
     def _index_rows(self, in_table: Row) -> _IndexRows:
@@ -116,12 +129,16 @@ class WritePlan:
 
 
 def batch_write(
-    connection: sqlite3.Connection, layout: Layout, request: store.BatchWrite, allowed: Allowance
+    connection: sqlite3.Connection,
+    layout: Layout,
+    request: store.BatchWrite,
+    allowed: Allowance,
+    earlier: WritePlan | None = None,
 ) -> WritePlan:
     """Plans to put and delete. Raises BadUserInput for an item that DynamoDB refuses.
 
     Every function that plans is called inside a transaction, and raises TooMuch where the items that are there are more
-    than it may read.
+    than it may read; where there is an `earlier` plan, those that others have written since.
     """
     wanted: _Wanted = {}
     for item in request.puts:
@@ -131,30 +148,38 @@ def batch_write(
         wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.rules.position_bytes(key)] = None
-    plan = WritePlan(connection, layout, allowed, wanted)
-    requests, units = -(-len(wanted) // BATCH_WRITE_ITEMS), plan.replace(wanted)
+    plan = WritePlan(connection, layout, allowed, wanted, earlier)
+    plan.wanted = wanted
+    requests, units = -(-len(wanted) // BATCH_WRITE_ITEMS), plan.replace()
     plan.answer = store.Written(store.Cost(requests=requests, write_units=float(units)))
     return plan
 
 
 def write(
-    connection: sqlite3.Connection, layout: Layout, request: store.Write, allowed: Allowance
+    connection: sqlite3.Connection,
+    layout: Layout,
+    request: store.Write,
+    allowed: Allowance,
+    earlier: WritePlan | None = None,
 ) -> WritePlan:
     """Plans one conditional write. Raises ConditionFailed."""
     action = request.action
     key = layout.items.rules.position_bytes(key_of(action, layout.table))
-    plan = WritePlan(connection, layout, allowed, [key])
+    plan = WritePlan(connection, layout, allowed, [key], earlier)
     old = plan.item(key)
     new = outcome(action, old, layout.table)
-    units = plan.replace({key: None if new is None else _rows(layout, new)})
-    plan.answer = store.Changed(
-        new if isinstance(action, UpdateItem) else old, store.Cost(requests=1, write_units=float(units))
-    )
+    plan.wanted = {key: None if new is None else _rows(layout, new)}
+    cost = store.Cost(requests=1, write_units=float(plan.replace()))
+    plan.answer = store.Changed(new if isinstance(action, UpdateItem) else old, cost)
     return plan
 
 
 def transaction(
-    connection: sqlite3.Connection, layout: Layout, request: store.Transaction, allowed: Allowance
+    connection: sqlite3.Connection,
+    layout: Layout,
+    request: store.Transaction,
+    allowed: Allowance,
+    earlier: WritePlan | None = None,
 ) -> WritePlan:
     """Plans all actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
     refuse_transaction(request, layout.table)
@@ -165,27 +190,27 @@ def transaction(
     if known is not None:
         if known != own:
             raise TokenReused("the token of a transaction was used for another one")
-        return WritePlan(connection, layout, allowed, ())
+        return WritePlan(connection, layout, allowed, (), None)
     keys = layout.items.rules.positions_bytes([key_of(action, layout.table) for action in request.actions])
-    plan = WritePlan(connection, layout, allowed, keys)
-    reasons: list[Reason | None] = []
-    wanted: _Wanted = {}
+    plan = WritePlan(connection, layout, allowed, keys, earlier)
+    reasons: list[Reason | None] = [None] * len(keys)
     checked = 0
-    for action, key in zip(request.actions, keys, strict=True):
+    for at, (action, key) in enumerate(zip(request.actions, keys, strict=True)):
+        if isinstance(action, CheckItem):
+            checked += store.write_units(plan.found[key].size if key in plan.found else 0)
+        if key in plan.same:
+            continue
         try:
             new = outcome(action, plan.item(key), layout.table)
         except ConditionFailed as failed:
-            reasons.append(Reason("ConditionalCheckFailed", failed.item))
+            reasons[at] = Reason("ConditionalCheckFailed", failed.item)
             continue
-        reasons.append(None)
-        if isinstance(action, CheckItem):
-            checked += store.write_units(plan.found[key].size if key in plan.found else 0)
-        else:
+        if not isinstance(action, CheckItem):
             size = action.size if isinstance(action, PutItem) else None
-            wanted[key] = None if new is None else _rows(layout, new, size)
+            plan.wanted[key] = None if new is None else _rows(layout, new, size)
     if any(reasons):
         raise TransactionCanceled(reasons)
-    units = store.TRANSACTION_UNITS * (plan.replace(wanted) + checked)
+    units = store.TRANSACTION_UNITS * (plan.replace() + checked)
     plan.token = request.token, own
     plan.answer = store.Written(store.Cost(requests=1, write_units=float(units)))
     return plan
