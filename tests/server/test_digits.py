@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
@@ -47,6 +48,17 @@ async def answer(jars: World, query: str, variables: str = "{}") -> Any:
     body = read_json(f'{{"query": {json.dumps(query)}, "variables": {variables}}}'.encode(), "the body")
     response = await jars.service.execute(body["query"], body["variables"])
     return json.loads(as_long_json(response), parse_float=Decimal, parse_int=Decimal)
+
+
+def test_only_what_a_long_integer_is_in_is_copied() -> None:
+    response = {"data": {"rows": [[1] * 1_000 for _ in range(200)], "longest": [2**64]}}
+    tracemalloc.start()
+    try:
+        text = as_long_json(response)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+    assert json.loads(text) == response
 
 
 NUMBERS = [

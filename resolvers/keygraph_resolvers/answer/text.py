@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ from keygraph.dynamo.items import ExactFloat
 
 def as_long_json(value: Any) -> bytes:
     """Returns the JSON of values with integers of more than 64 bits, which a table can hold, and orjson refuses. It copies
-    the values, and takes ten times as long."""
+    what they are in, and takes several times as long."""
     return orjson.dumps(_with_long_integers(value), default=exact_number)
 
 
@@ -25,9 +26,11 @@ def exact_number(value: object) -> orjson.Fragment:
 def _with_long_integers(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _with_long_integers(inner) for name, inner in value.items()}
+            written: Any = dict(zip(value, map(_with_long_integers, value.values()), strict=True))
+            return value if all(map(is_, written.values(), value.values())) else written
         case list():
-            return [_with_long_integers(inner) for inner in value]
-        case int() if not isinstance(value, bool):
+            written = [*map(_with_long_integers, value)]
+            return value if all(map(is_, written, value)) else written
+        case int() if value.bit_length() > 63:
             return orjson.Fragment(str(value))
     return value
