@@ -8,7 +8,7 @@ derives from values that whoever writes may not read, such as a copy, can be in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 from keygraph.access.grants import Grant, Grants, TypeAccess
@@ -20,6 +20,7 @@ from keygraph.keys.template import Slot
 from keygraph.keys.types import NUMBERS
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath, may_be_missing
+from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.resolve.access import WRITTEN_BY
 from keygraph.resolve.derived import COUNTED, keys_of_numbers
@@ -35,7 +36,7 @@ def access_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     for record in model.types.values():
         yield from (Mistake("kept", *wrong) for wrong in _kept_within_others(record))
         if record.access is not None:
-            for check in (_open_copies, _names_of_one_attribute, _lengths_in_keys):
+            for check in (_open_copies, _names_of_one_attribute, _values_in_keys):
                 yield from (Mistake("access", *wrong) for wrong in check(record, record.access))
             for check_all in (_open_tallies, _derived_in_use):
                 yield from (Mistake("access", *wrong) for wrong in check_all(model, record, record.access))
@@ -164,21 +165,40 @@ def _rules_of(access: TypeAccess, action: Action, name: str) -> list[set[str]]:
 # --- Keys ---------------------------------------------------------------------------------------------
 
 
-def _lengths_in_keys(record: RecordType, access: TypeAccess) -> _Wrong:
-    """Finds hidden fields whose length follows from how long the other part of a key can be."""
-    for template in (each for keys in record.keys.values() for each in keys.templates):
-        for hidden, other in ((one, two) for one in template.slots for two in template.slots):
-            name, free = hidden.path[0], other.path[0]
-            if hidden.is_shard or free in (name, *access.key) or not access.is_restricted(name):
+def _values_in_keys(record: RecordType, access: TypeAccess) -> _Wrong:
+    """Finds hidden fields about which it tells something if another text can be in a key. A method's text is made of the
+    fields that it needs."""
+    every_key = record.keys.values()
+    pairs = ((keys, one, two) for keys in every_key for one, two in product(keys.slots, repeat=2))
+    for keys, hidden, other in pairs:
+        part = hidden.path[0]
+        told = _told_in_keys(record, keys, hidden, other) if access.is_restricted(part) else ""
+        for name, free in product(record.needs_of(hidden), record.needs_of(other)) if told else ():
+            if free in (name, *access.key) or not access.is_restricted(name):
                 continue
-            if not _has_any_length(other) or _has_one_length(hidden):
-                continue
-            readers = access.grants("read", name)
             for writers, of_same, what in _writers(record, access, free):
-                if not _are_within(writers, readers, of_same=of_same):
-                    problem = f"it is in a key with {free}, so how long {what} can be would tell its length to viewers who may not read it."
-                    fix = f"Put them into two keys, or let only those write {what} who may read {name}."
+                if not _are_within(writers, access.grants("read", part), of_same=of_same):
+                    problem = f"it is in keys with {free}, so what {what} can be would tell {told} to viewers who may not read it."
+                    fix = f"Take one of them out, or let only those write {what} who may read {name}."
                     yield f"{record.name}.{name}", problem, fix
+
+
+def _told_in_keys(record: RecordType, keys: Keys, hidden: Slot, other: Slot) -> str:
+    """Returns what it tells of a value if another one can be in the keys that have both; nothing if it is empty."""
+    if hidden.is_shard or not _has_any_length(other):
+        return ""
+    may_lack = may_be_missing(record, hidden)
+    if may_lack and hidden.name not in keys.optional and not _is_own_key(record, keys, other):
+        return "if it has a value"  # without one, the index has no key that could be refused
+    is_one_key = any({hidden, other} <= {*template.slots} for template in keys.templates)
+    return "its length" if is_one_key and (may_lack or not _has_one_length(hidden)) else ""
+
+
+def _is_own_key(record: RecordType, keys: Keys, slot: Slot) -> bool:
+    """Returns whether a slot is only in a partition key that is the key of a node at an end: every node has one."""
+    own = {each.path[0] for each in keys.partition.slots}
+    is_sorted = keys.sort is not None and slot in keys.sort.slots
+    return own == {slot.path[0]} and slot.path[0] in record.ends and not is_sorted
 
 
 def _writers(
@@ -202,13 +222,15 @@ def _writers(
 def _has_any_length(slot: Slot) -> bool:
     """Returns whether texts of a placeholder can fill a key."""
     is_short = slot.text.type.kind in NUMBERS | {"boolean", "enum", "datetime", "date"}
-    return not is_short and any(more for steps in slot.text.char_steps for _, _, more in steps)
+    return not (is_short and slot.text.declared is None) and any(
+        more for steps in slot.text.char_steps for _, _, more in steps
+    )
 
 
 def _has_one_length(slot: Slot) -> bool:
     steps = slot.text.char_steps
     varies = any(absent or more for each in steps for _, absent, more in each)
-    return slot.text.type.kind in ("datetime", "date") or (not varies and len({*map(len, steps)}) == 1)
+    return not varies and len({*map(len, steps)}) == 1
 
 
 # --- What the server derives --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from keygraph import (
     ID,
     JSON,
+    Format,
     Graph,
     Index,
     Long,
@@ -304,28 +305,79 @@ def test_another_name_of_what_is_in_the_key() -> None:
     ]
 
 
+def _wrong_keys(template: str, secret: Any = str, own: Any = ()) -> list[str]:
+    """The mistakes of a type whose index has a key of this template and a hidden field of this type."""
+    by_size = Index("by-size", "owner", "size_key")
+
+    @node("LOG#{log_id}", by_size("{owner}", template), access=[read(), write()])
+    class Log:
+        log_id: ID
+        owner: str
+        secret: Any = stored(access=HIDDEN)
+        title: str = stored(access=own)
+        number: int = 0
+
+        @field(needs=("secret", "title"))
+        def both(self) -> str:
+            return f"{self.secret}{self.title}"
+
+        @field(needs=("number", "title"))
+        def named(self) -> str:
+            return f"{self.number}{self.title}"
+
+    Log.__annotations__["secret"] = secret
+    table = Table("Logs", partition_key="PK", sort_key="SK", indexes=[by_size])
+    graph = Graph(table, Log, formats={"dashes": Format("-".__mul__, len)})
+    return [f"{each.where}: {each.problem} {each.fix}" for each in graph.mistakes]
+
+
 def test_a_key_whose_length_tells_of_a_hidden_part() -> None:
     """A key has at most 1,024 bytes: how long a part can become would tell how long another one is."""
 
-    def wrong(template: str, secret: type = str, own: Any = ()) -> list[str]:
-        by_size = Index("by-size", "owner", "size_key")
+    def wrong(free: str) -> str:
+        problem = f"it is in keys with {free}, so what {free} can be would tell its length to viewers who may not read it."
+        return (
+            f"Log.secret: {problem} Take one of them out, or let only those write {free} who may read secret."
+        )
 
-        @node("LOG#{log_id}", by_size("{owner}", template), access=[read(), write()])
-        class Log:
-            log_id: ID
-            owner: str
-            secret: secret = stored(access=HIDDEN)  # type: ignore[valid-type]
-            title: str = stored(access=own)
-            number: int = 0
+    assert _wrong_keys("{secret}#{title}") == _wrong_keys("{both}") == [wrong("title")]
+    assert _wrong_keys("{secret}#{title}", datetime) == [wrong("title")]
+    assert _wrong_keys("{secret:%B}#{title}", date) == [wrong("title")]
+    assert _wrong_keys("{title}#{secret?}", date | None) == [wrong("title")]
+    assert _wrong_keys("{secret}#{number:dashes}") == [wrong("number")]
+    assert _wrong_keys("{secret}#{named}") == [wrong("number"), wrong("title")]
+    assert _wrong_keys("{secret}#{title}", date) == _wrong_keys("{secret}#{log_id}") == []
+    assert _wrong_keys("{secret}#{number}") == []
+    hr = [read(), write(role="hr")]
+    assert _wrong_keys("{secret}#{title}", own=hr) == _wrong_keys("{both}", own=hr) == []
+    assert _wrong_keys("{secret}#{named}", own=hr) == [wrong("number")]
 
-        Log.__annotations__["secret"] = secret.__name__
-        graph = Graph(Table("Logs", partition_key="PK", sort_key="SK", indexes=[by_size]), Log)
-        return [f"{each.where}: {each.problem} {each.fix}" for each in graph.mistakes]
 
-    told = "so how long title can be would tell its length to viewers who may not read it. Put them into two keys, or let only those write title who may read secret."
-    assert wrong("{secret}#{title}") == [f"Log.secret: it is in a key with title, {told}"]
-    assert wrong("{secret}#{title}", date) == wrong("{secret}#{number}") == wrong("{secret}#{log_id}") == []
-    assert wrong("{secret}#{title}", own=[read(), write(role="hr")]) == []
+def test_a_key_that_is_there_only_with_a_hidden_field() -> None:
+    """What no key can hold is refused only where there is one."""
+    [problem] = _wrong_keys("{secret}", date | None)
+    assert "it is in keys with owner, so what owner can be would tell if it has a value to" in problem
+    assert _wrong_keys("{secret?}", date | None) == _wrong_keys("{secret}", date) == []
+
+    def of_owner(sort: str) -> list[str]:
+        by_flag = Index("by-flag", "FlagPK", "FlagSK")
+
+        @node("USER#{user_id}", access=[read()])
+        class User:
+            user_id: ID
+
+        @node("TASK#{task_id}", by_flag("{owner}", sort), access=[read(), write()])
+        class Task:
+            task_id: ID
+            owner: User
+            flag: str | None = stored(default=None, access=HIDDEN)
+
+        table = Table("Tasks", partition_key="PK", sort_key="SK", indexes=[by_flag])
+        return [each.where for each in Graph(table, User, Task).mistakes]
+
+    # Every user has such a partition key, but not such a sort key.
+    assert of_owner("{flag}#{task_id}") == []
+    assert of_owner("{flag}#{owner.user_id}") == ["Task.flag"]
 
 
 def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
@@ -354,7 +406,7 @@ def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
         graph = Graph(Table("Books", partition_key="PK", sort_key="SK", indexes=[by_title]), Book, Place)
         return [f"{each.where}: {each.problem}" for each in graph.mistakes if "length" in each.problem]
 
-    problem = "it is in a key with title, so how long Book.title can be would tell its length to viewers who may not read it."
+    problem = "it is in keys with title, so what Book.title can be would tell its length to viewers who may not read it."
     assert wrong(update(role="editor")) == [f"Place.secret: {problem}"]
     assert wrong(write(role="hr")) == wrong(update(role="editor"), follows=False) == []
 
