@@ -725,6 +725,9 @@ REMOVALS: dict[str, Removal] = {
     "test_nothing_is_computed_from_a_record_that_may_not_be_changed": Removal(
         f"{_WRITING}/rules.py", "return bool(own.refusals.found)", "return False"
     ),
+    "test_nothing_is_computed_from_a_counterpart_that_may_not_be_changed": Removal(
+        f"{_WRITING}/records.py", "        rules.guard_other(write, request, there, after, is_whole=False)\n", ""
+    ),
     "test_a_virtual_node_that_is_hidden_is_not_named": Removal(
         f"{_WRITING}/ends.py", "given_virtual_nodes(write, request) if write.is_guarded else ():", "():"
     ),

@@ -158,10 +158,12 @@ def _other_written(
     back = None if found is None else partners.other(write, other, found, where)
     if found is not None:
         made |= _in_its_shard(write, found)
-        if back is not None and key_of(back) != key_of(item):
-            problem = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
-            write.refusals.add(where, problem, code=Code.CONFLICT)
     held = rules.guard_other(write, request, found or read, made)
+    if back is not None and key_of(back) != key_of(item) and not write.refusals.found:
+        problem = (
+            f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
+        )
+        write.refusals.add(where, problem, code=Code.CONFLICT)
     moving = write.maker(other).paths(cast(partners.Partner, partners.of(write, other)).moving)
     conditions = [*write.presence.is_as_read(other, moving, found), *(held if found else ())]
     conditions += [write.presence.is_free(other)] if found is None and refusal is not again else []
@@ -376,6 +378,9 @@ def _other_changed(write: WriteContext, request: Change, old: Item, new: Item) -
     conditions: list[Condition] = []
     partner, there = partners.of(write, record), partners.stored(write, record, old)
     if partner is not None and there is not None:
+        rules.guard_other(write, request, there, after, is_whole=False)
+        if write.refusals.found:
+            return []
         before, after = there, partners.changed(write, record, there, after, where)
         rules.check(write, partner.record, after, where)
         own = write.maker(partner.record).paths(partner.own)

@@ -217,9 +217,15 @@ def _other(write: WriteContext, record: RecordType) -> RecordType | None:
 
 
 def guard_other(
-    write: WriteContext, request: WriteRequest, before: Item | None, after: Item | None
+    write: WriteContext,
+    request: WriteRequest,
+    before: Item | None,
+    after: Item | None,
+    *,
+    is_whole: bool = True,
 ) -> Sequence[Condition]:
-    """Refuses what the viewer may not do to an edge's counterpart. Returns the conditions left."""
+    """Refuses what the viewer may not do to an edge's counterpart. Returns the conditions left. `is_whole`: `after` has the
+    values that only the counterpart has; nothing is computed from these before it is known that the viewer may change it."""
     record, own, held = _other(write, request.record), write.separate(), UNGUARDED
     if record is None:
         return held.conditions
@@ -228,7 +234,7 @@ def guard_other(
     identity, *_ = [record.read_identity(item) or () for item in (before, after) if item]
     if before is not None and not isinstance(asked, Create):
         held = guard(own, asked, before, identity=identity)
-    if after is not None and not isinstance(asked, Delete):
+    if after is not None and is_whole and not isinstance(asked, Delete):
         refuse_new(own, asked, record.read_identity(after) or (), after, action)
     if own.refusals.found:
         # The counterpart is not named: no rule may let the viewer see its type.

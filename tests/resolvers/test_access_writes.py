@@ -489,6 +489,33 @@ async def test_the_counterpart_of_an_edge_is_held_too(make_store: MakeStore) -> 
     assert len(await made.items()) == 3
 
 
+async def test_nothing_is_computed_from_a_counterpart_that_may_not_be_changed(make_store: MakeStore) -> None:
+    """A key that would be too long told how long its other part is."""
+    by_note = Index("by-note", "NotePK", "NoteSK")
+
+    @edge("{firm}", "{bill}", counterpart="Share", access=[read(), write()])
+    class Part:
+        firm: Firm
+        bill: Bill
+        note: str
+
+    @edge("{bill}", "{firm}", by_note("NOTES", "{note}#{secret}", lists="notes"), access=[write(role="hr")])
+    class Share:
+        bill: Bill
+        firm: Firm
+        note: str
+        secret: str | None = stored(default=None)
+
+    table = Table("Parts", partition_key="PK", sort_key="SK", indexes=[by_note])
+    made = Shop(world(Graph(table, Firm, Bill, Part, Share, writes=True).check(), await make_store(table)))
+    asked = f'updatePart(input: {{firmId: "f", billId: "b", note: "{"n" * 1000}"}}) {{ clientMutationId }}'
+    for secret in ("s", "s" * 90):
+        share: Item = {"PK": "BILL#b", "SK": "FIRM#f", "note": "n", "secret": secret}
+        share |= {"NotePK": "NOTES", "NoteSK": f"n#{secret}"}
+        await made.world.put({"PK": "FIRM#f", "SK": "BILL#b", "note": "n"}, share)
+        assert await made.refused(asked, A) == [(FORBIDDEN, "You may not update this Part.")]
+
+
 async def test_the_own_fields_of_a_counterpart_are_held_too(make_store: MakeStore) -> None:
     """A write of one edge changes the shared fields of the other, and a put replaces all of them."""
     hr = [read(), write(role="hr")]
