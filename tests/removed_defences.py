@@ -524,7 +524,7 @@ REMOVALS: dict[str, Removal] = {
         "server/keygraph_server/auth/keys.py", "if len(document) > MOST_BYTES:", "if False:"
     ),
     "test_an_answer_that_trickles_has_one_deadline": Removal(
-        "server/keygraph_server/auth/keys.py", "self._connection.sock.shutdown(socket.SHUT_RDWR)", "pass"
+        "server/keygraph_server/auth/keys.py", "self._socket.shutdown(socket.SHUT_RDWR)", "pass"
     ),
     "test_no_cache_keeps_what_one_viewer_saw": Removal(
         f"{_HTTP}/graphql_http.py", "is_open = options.viewer_of is None and", "is_open ="

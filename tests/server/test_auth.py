@@ -427,7 +427,15 @@ class TestPublishedKeys:
                 await refused(known, signed(key_id="new"), KeysUnavailableError)
             assert issuer.fetched == 3, body
 
-    @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+    @pytest.mark.parametrize(
+        "head",
+        [
+            b"HTTP/1.1 200 OK\r\nX-Slow: ",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Slow: ",
+        ],
+    )
     async def test_an_answer_that_trickles_has_one_deadline(
         self, issuer: Issuer, clock: list[float], monkeypatch: pytest.MonkeyPatch, head: bytes
     ) -> None:

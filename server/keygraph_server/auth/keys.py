@@ -185,7 +185,7 @@ class PublishedKeys:
 class _Connecting(HTTPHandler, HTTPSHandler):
     """Opens a connection that another thread can cut."""
 
-    _connection: HTTPConnection | None = None
+    _socket: socket.socket | None = None
     is_cut = False
 
     def http_open(self, req: Request) -> HTTPResponse:
@@ -194,19 +194,24 @@ class _Connecting(HTTPHandler, HTTPSHandler):
     def https_open(self, req: Request) -> HTTPResponse:
         return self.do_open(self._made(HTTPSConnection), req)
 
-    def _made(self, kind: type[HTTPConnection]) -> Any:
-        def made(*arguments: Any, **options: Any) -> HTTPConnection:
-            self._connection = kind(*arguments, **options)
-            return self._connection
+    def _made(self, kind: Any) -> Any:
+        connecting = self
 
-        return made
+        class CuttableConnection(kind):  # type: ignore[misc]  # one of two
+            def __setattr__(self, name: str, value: Any) -> None:
+                super().__setattr__(name, value)
+                # urllib takes it away from the connection before it reads the body.
+                if name == "sock" and value is not None:
+                    connecting._socket = value
+
+        return CuttableConnection
 
     def cut(self) -> None:
         """Ends whatever is read from the connection. Before it is made, and while TLS begins, timeouts hold."""
         self.is_cut = True
-        if self._connection is not None and self._connection.sock is not None:
+        if self._socket is not None:
             with suppress(OSError):
-                self._connection.sock.shutdown(socket.SHUT_RDWR)
+                self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class _NoRedirects(HTTPRedirectHandler):
