@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from threading import current_thread, main_thread
 from types import SimpleNamespace
@@ -17,9 +18,10 @@ from keygraph.dynamo.items import parsed_in_turns
 from keygraph.dynamo.store import Query
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb import client
-from keygraph.engines.dynamodb.client import VerifyingSession
+from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
 from keygraph.engines.dynamodb.engine import open_dynamodb
 from keygraph.engines.dynamodb.http1 import Malformed
+from keygraph.engines.dynamodb.requests import Wire
 from tests.keygraph.faulty import FaultyDynamoDB
 
 
@@ -75,3 +77,28 @@ async def test_nothing_connects_once_a_session_has_ended() -> None:
     with pytest.raises(EndpointConnectionError) as refused:
         await session.send(AWSRequest("POST", "http://127.0.0.1:1/").prepare())
     assert str(refused.value.kwargs["error"]) == "the store was closed"
+
+
+async def test_clients_are_closed_although_closing_is_canceled() -> None:
+    closed = list[str]()
+
+    def client_of(name: str) -> Any:
+        async def close() -> None:
+            closed.append(name)
+
+        async def describe_stream() -> dict[str, Any]:
+            return {}
+
+        return SimpleNamespace(close=close, describe_stream=describe_stream)
+
+    async def open_streams() -> Any:
+        return client_of("streams")
+
+    transport = ClientTransport(client_of("data"), open_streams, asyncio.Event().wait)  # type: ignore[arg-type]  # it never returns
+    await transport.call(Wire("DescribeStream", {}))
+    closing = asyncio.create_task(transport.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert closed == ["streams", "data"]

@@ -19,7 +19,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -192,12 +192,17 @@ class ClientTransport:
         return transport.Received(lambda: answer, sent.isdecimal() and int(sent) > BYTES_AT_ONCE)
 
     async def close(self) -> None:
-        """Closes the clients and their connections."""
-        if self._close_others is not None:
-            await self._close_others()
-        if self._streams is not None:
-            await (await self._streams).close()
-        await self._client.close()
+        """Closes the clients and their connections, also if it is canceled meanwhile."""
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(self._client.close)
+            if self._streams is not None:
+                closing.push_async_callback(_close_opened, self._streams)
+            if self._close_others is not None:
+                closing.push_async_callback(self._close_others)
+
+
+async def _close_opened(opening: Awaitable[Any]) -> None:
+    await (await opening).close()
 
 
 # --- Processes that write credentials -------------------------------------------------------------------

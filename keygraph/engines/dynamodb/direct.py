@@ -13,7 +13,7 @@ import ssl
 import time
 import zlib
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 
@@ -97,12 +97,10 @@ class DirectTransport:
         raise await transport.in_thread(refused) if is_large(reply.body) else refused()
 
     async def close(self) -> None:
-        """Closes the connections, including the client's."""
-        try:
-            await self._http.close()
-            await self._streams[0].close()
-        finally:
-            await self._others.close()
+        """Closes the connections, including the client's, also if it is canceled meanwhile."""
+        async with AsyncExitStack() as closing:
+            for each in (self._others, self._streams[0], self._http):
+                closing.push_async_callback(each.close)
 
     def _refusal(self, operation: str, reply: Reply, now: float) -> boto.ClientError:
         code, message, details = _told(reply)
