@@ -551,6 +551,19 @@ async def test_of_a_long_refusal_little_is_read(
     assert ("larger than DynamoDB gives" in str(error.value)) == (len(body) > 2**22)
 
 
+async def test_a_checksum_that_is_no_text_is_a_wrong_one(aws: pytest.MonkeyPatch) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nx-amz-crc32: \xff\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with open_dynamodb(table, f"http://{host}", deadline=0.1) as store:
+            with pytest.raises(Unavailable, match="arrive damaged"):
+                await store.send(Query("A"))
+
+
 @pytest.mark.parametrize("name", get_args(TransportName))
 async def test_a_redirect_is_not_followed(name: TransportName, aws: pytest.MonkeyPatch) -> None:
     server = FaultyDynamoDB()

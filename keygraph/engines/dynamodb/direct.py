@@ -89,7 +89,7 @@ class DirectTransport:
         expected = reply.checksum
         if expected is not None and expected != (actual := b"%d" % zlib.crc32(reply.body)):
             raise boto.ChecksumError(
-                checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
+                checksum_type="crc32", expected_checksum=repr(expected), actual_checksum=repr(actual)
             )
         if reply.status == 200:
             return transport.Received(partial(_answer, reply), is_large(reply.body))
