@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from keygraph import Graph, StoreError, open_store
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import CreateTable, DescribeTable, Store
 from keygraph.dynamo.table import Table
@@ -82,11 +84,12 @@ async def open_answering_store(settings: Settings, table: Table) -> AsyncIterato
     if parts.scheme in {"http", "https"}:
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _CONNECT_SECONDS)
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                connecting = in_daemon_thread(socket.create_connection, (host, port), _CONNECT_SECONDS)
+                (await connecting).close()
         except OSError:
             what = "the proxy of DynamoDB" if proxy else "DynamoDB"
             raise Unavailable(f"no connection to {what} at {host}:{port}: is it running?") from None
-        writer.close()
     async with open_configured_store(settings, table) as store:
         yield store
 
