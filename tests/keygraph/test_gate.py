@@ -191,6 +191,40 @@ async def test_a_process_that_stood_still_is_no_outage() -> None:
     assert gate.traffic.outages == 0
 
 
+class Waiting(WorkBudget):
+    """The budget of an operation whose turn never comes."""
+
+    is_round_over = True
+
+    async def wait_for_request(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_answers_that_wait_for_a_busy_server_are_no_outage() -> None:
+    class Answering:
+        async def query(self, **body: Any) -> Any:
+            return {"Items": [], "Count": 0, "ScannedCount": 0}
+
+    async def send() -> None:
+        BUDGET.set(Waiting())
+        await store.send(Query("A"))
+
+    store, clock = DynamoDBStore(ClientTransport(Answering()), table, deadline=0.05), Clock()
+    store._sender.gate = gate = Gate(256, "AWS", store.traffic, clock)
+    sending = [asyncio.create_task(send()) for _ in range(30)]
+    await asyncio.sleep(0)
+    clock.now += 0.25
+    assert {type(each) for each in await asyncio.gather(*sending, return_exceptions=True)} == {TimedOut}
+    # Some that wait unread are late at once, after those before them.
+    begun = [await gate.enter("Query") for _ in range(30)]
+    clock.now += 0.25
+    begun.pop().leave()
+    for each in begun:
+        each.give_up(TimedOut("late"))
+    assert (gate.traffic.outages, gate.traffic.under_way) == (0, 0)
+    assert gate.traffic.failed == 29
+
+
 async def test_a_clock_of_the_time_awake() -> None:
     clock = AwakeClock(0.02)
     began = clock.wait()

@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 
 _OUTAGE_FAILURES = 20
 _OUTAGE_SECONDS = 2.0
-"""This many failures without an answer are an outage, if the earliest of these requests was sent this long ago."""
+"""This many failures without an answer are an outage, if the earliest of these requests was sent this long ago, and so was
+the last answer: hundreds may be late at once while this server is busy with those before them."""
 _BEAT = 0.25
 """The interval in seconds at which the process checks whether it is awake: much less than an outage."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
@@ -86,6 +87,8 @@ class Gate:
         """The number of failures since the last answer."""
         self._failing_since = 0.0
         """When the first of these was sent, by the clock."""
+        self.answered_at = 0.0
+        """When the last answer was used, by the clock."""
         self.trouble: StoreError | None = None
         """The last failure, while the circuit is open."""
         self._pause = 0.0
@@ -163,7 +166,8 @@ class Gate:
         self.failures += 1
         now = self.clock.time()
         if self.trouble is None:
-            if self.failures < _OUTAGE_FAILURES or now - self._failing_since < _OUTAGE_SECONDS:
+            since = max(self._failing_since, self.answered_at)
+            if self.failures < _OUTAGE_FAILURES or now - since < _OUTAGE_SECONDS:
                 return
             self._pause = _FIRST_PAUSE
             self._refused_before = traffic.refused
@@ -191,6 +195,8 @@ class Passage:
     gate: Gate
     began: float
     is_probe: bool
+    is_answered: bool = False
+    """Whether an answer has come: from then on, it is this server that takes long."""
 
     def leave(self, failure: KeygraphError | None = None) -> None:
         """Leaves with the answer (None), or with a failure."""
@@ -199,13 +205,13 @@ class Passage:
         if failure is not None and isinstance(failure, Throttled | TimedOut | Unavailable):
             gate.failed(failure, self.began, is_probe=self.is_probe)
             return
-        gate.failures = 0
+        gate.failures, gate.answered_at = 0, gate.clock.time()
         if gate.trouble is not None:
             gate.answered()
 
     def give_up(self, late: TimedOut) -> None:
         """Leaves without an answer, because nobody waits for it any more. `late` is the failure if it took long."""
-        if self.gate.clock.time() - self.began >= _OUTAGE_SECONDS:
+        if not self.is_answered and self.gate.clock.time() - self.began >= _OUTAGE_SECONDS:
             self.leave(late)
         else:
             self._end()

@@ -57,7 +57,10 @@ class Sender:
                 raise (errors.again(lost) if lost else outage) from None
             attempts.requests += 1
             try:
-                answer = await self._decoded(wire, await self.transport.call(wire))
+                received = await self.transport.call(wire)
+                if passage is not None:
+                    passage.is_answered = True
+                answer = await self._decoded(wire, received)
             except Exception as error:
                 actions = len(wire.body.get("TransactItems", ()))
                 known = failure_of(error, self.table, self.endpoint, actions)
