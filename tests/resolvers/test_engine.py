@@ -407,6 +407,32 @@ async def test_clients_that_ask_again_and_again_do_not_pass_one_that_waits(
     await asyncio.gather(*crowd)
 
 
+async def test_one_that_comes_seldom_passes_hundreds_that_come_all_the_time() -> None:
+    """Nor do ever new ones pass all those that wait."""
+    shared, begun, is_busy = rounds(), Counter[str](), asyncio.Event()
+
+    async def asks(client: str) -> None:
+        while not is_busy.is_set() or begun[client] < 4:
+            await shared.queue(0, client, is_turn=True)
+            begun[client] += 1
+            if begun[client] == 3:
+                is_busy.set()
+
+    async def comes(client: str) -> None:
+        await shared.queue(0, client, is_turn=True)
+        begun["seldom"] += 1
+
+    crowd = [asyncio.create_task(asks(f"crowd {number}")) for number in range(300)]
+    await is_busy.wait()
+    before = begun.total()
+    await comes("seldom")
+    assert begun.total() - before < 5
+    before = begun.total()
+    await asyncio.gather(*(comes(f"new {number}") for number in range(100)))
+    assert 180 < begun.total() - before < 220
+    await asyncio.gather(*crowd)
+
+
 async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     shared = rounds()
     waiting = [shared.enter("other") for _ in range(3)]
@@ -416,7 +442,7 @@ async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     assert await asyncio.gather(*waiting) == [True] * 3
     for _ in range(engine._KEPT_WAITING):
         await asyncio.sleep(0)
-    assert not shared._places
+    assert [*shared._places, *shared._had, *shared._seldom] == []
 
 
 async def test_requests_alone_fill_a_round_and_waiting_halves_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from uvicorn.protocols.http import h11_impl, httptools_impl
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_server.app import create_app
 from keygraph_server.commands.first_start import make_sample_file
-from keygraph_server.connections import BEGINS, gate
+from keygraph_server.connections import BEGINS, LET_THROUGH, gate
 from keygraph_server.connections.gate import network_of
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
@@ -427,7 +427,8 @@ class TestPipelining:
             await until(lambda: server.gate.count == 40)
             rounds().count(0.0)
             rounds().ends = 1e-9  # this round is over
-            for connection in [*server.gate._open]:
+            connections: list[Any] = [*server.gate._open]
+            for connection in connections:
                 connection.data_received(request("/a") * 2)
                 assert connection.eof_received()
             assert (parts, server.gate.held) == ([], 80 * len(request("/a")))
@@ -438,6 +439,7 @@ class TestPipelining:
                 assert [(await client.read()).body for _ in range(2)] == [b"GET /a 0"] * 2
                 assert await client.reader.read() == b""
             assert server.gate.held == 0
+            assert all(LET_THROUGH in connection.app_state for connection in connections)
 
     async def test_a_head_that_has_begun_stays_whole_when_an_answer_ends(self, protocol: Protocol) -> None:
         """The fields that came before the end of the last answer are not lost."""

@@ -30,7 +30,7 @@ from keygraph_resolvers.answer.text import as_long_json
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery
 from keygraph_resolvers.read.meter import Memory
-from keygraph_server.connections import BEGINS
+from keygraph_server.connections import BEGINS, LET_THROUGH
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http import graphql_http
 from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
@@ -496,6 +496,31 @@ async def test_requests_of_one_client_begin_behind_each_other() -> None:
     await asyncio.gather(*(around({**scope, "client": client}, empty, empty) for client in clients))
     assert len(begun) == 201
     assert begun.index("127.0.0.3") < 60
+
+
+async def test_a_request_that_was_read_after_a_wait_begins_without_another() -> None:
+    """It does so at once, and behind a proxy it waits: others of the proxy's clients were read with it."""
+    begun = list[str]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.append(scope["client"][0])
+
+    around, shared = AroundEndpoints(app, Origins.of("none"), LIMIT), rounds()
+    states = [
+        {LET_THROUGH: (shared.number, "127.0.0.1")},
+        {},
+        {LET_THROUGH: (shared.number - 2, "127.0.0.1")},
+    ]
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/healthz", "headers": []}
+    scopes = [{**scope, "client": ("127.0.0.1", 1), "state": state} for state in states]
+    scopes.append({**scopes[0], "client": ("10.0.0.1", 1)})
+    requests = asyncio.gather(*(around(each, empty, empty) for each in scopes))
+    shared.count(0.0)
+    shared.ends = 1e-9  # this round is over
+    await asyncio.sleep(0)
+    assert [BEGINS in each for each in scopes] == [False, True, True, True]
+    assert begun == ["127.0.0.1"]
+    await requests
 
 
 async def test_a_request_whose_client_leaves_does_not_wait_to_begin() -> None:

@@ -20,7 +20,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from time import perf_counter, thread_time
 from types import GeneratorType
@@ -34,7 +34,7 @@ from keygraph.errors import with_noted_frames
 from keygraph.lists.query import ListQuery
 from keygraph.lists.reading import Found
 from keygraph.model.records import RecordType
-from keygraph.turns import AT_ONCE, BUDGET, TURN_SECONDS, WorkBudget, operation_budget
+from keygraph.turns import AT_ONCE, BUDGET, TURN_SECONDS, Had, WorkBudget, operation_budget
 from keygraph_resolvers.engine.gathering import gather
 from keygraph_resolvers.engine.requests import (
     All,
@@ -75,6 +75,9 @@ _HELD = 0
 _NEXT = frozenset({0})
 """Keys are requested in the round trip after this one."""
 
+Waiting: TypeAlias = tuple[float, int, bool, tuple[str, int], asyncio.Future[bool]]
+"""What waits for a round: its place, its number, whether it takes a whole turn, its client, and how long its operation has
+waited before."""
 Then: TypeAlias = Callable[[Any, int], None]
 """Takes an answer, or what a generator has returned, and the round trip in which something can be requested next."""
 TakeItems: TypeAlias = Callable[[list[tuple[Any, "Item | Exception | None"]], int], None]
@@ -706,7 +709,8 @@ class SharedRounds:
     When the time of a round is used up, whatever operations would begin waits for a later one. Operations that have
     waited least go first, so that small ones pass large ones, and one client's wait behind each other, and behind those of
     clients that were let through less. Those that have waited for many rounds are passed no more. (Start-time fair
-    queueing: Goyal, Vin and Cheng 1996.)
+    queueing: Goyal, Vin and Cheng 1996.) In turn with these, whoever has begun least goes first, so that one who comes seldom
+    is not behind hundreds that come all the time.
     """
 
     def __init__(self) -> None:
@@ -719,13 +723,16 @@ class SharedRounds:
         self.turn = TURN_SECONDS
         self.unclocked = self._read = 0
         self._next: asyncio.Handle | None = None
-        self.waiting: list[tuple[int, int, bool, tuple[str, int], asyncio.Future[bool]]] = []
-        """What waits: its place, its number, whether it takes a whole turn, its client, and how long its operation has
-        waited before."""
+        self.waiting: list[Waiting] = []
         self._first = 0
         """The place before that of what was let through last, or a later one: nothing gets one before it."""
         self._places = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
         """The next place of each client, by how long its operation has waited before; for as long as others wait."""
+        self._had = Had[str](float)
+        """How much of each client has waited, for as long as others wait."""
+        self._seldom: list[Waiting] = []
+        """The same, each in the place of how much its client has had before."""
+        self._is_seldom_next = False
         self._most_kept = _KEPT_WAITING
         """With more of them, or of clients, those that were given up or are gone are searched for."""
         self._numbers = count()
@@ -747,14 +754,17 @@ class SharedRounds:
         self._first += 1
         self._requests = max(1, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
         left = self._requests
-        while self.waiting and left > 0:
-            place, _, is_turn, _, first = heappop(self.waiting)
-            if not first.done():  # it was not given up
-                self._first = max(self._first, place - _PLACE)
-                first.set_result(True)
-                left -= left if is_turn else 1
+        while _is_waited_in(self.waiting) and left > 0:
+            is_seldom = self._is_seldom_next and _is_waited_in(self._seldom)
+            place, _, is_turn, _, first = heappop(self._seldom if is_seldom else self.waiting)
+            if not is_seldom:
+                self._first = max(self._first, int(place) - _PLACE)
+            self._is_seldom_next = not is_seldom
+            first.set_result(True)
+            left -= left if is_turn else 1
         if not self.waiting:
-            self._places.clear()
+            for kept in (self._places, self._had, self._seldom):
+                kept.clear()
         self.turn = TURN_SECONDS / 2 if self.waiting else TURN_SECONDS
         if self.waiting or left < self._requests:
             self.count(0.0)
@@ -794,16 +804,22 @@ class SharedRounds:
         round. `waited` is how long the operation of the client has waited before."""
         if max(len(self.waiting), len(self._places)) > self._most_kept:
             # Those behind others would stay as long as there are others, however few of them still wait.
-            self.waiting = [each for each in self.waiting if not each[-1].done()]
-            heapify(self.waiting)
+            self.waiting, self._seldom = (
+                sorted(each for each in queue if not each[-1].done())
+                for queue in (self.waiting, self._seldom)
+            )
             self._places.clear()
             for *_, (each, before), _ in self.waiting:
                 self._place(each, before)
+            self._had.forget(self._places)
             self._most_kept = max(_KEPT_WAITING, 2 * len(self.waiting))
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         waited = min(waited, _MOST_WAITED)
         place = self._place(client, waited) + _PLACE * waited
-        heappush(self.waiting, (place, next(self._numbers), is_turn, (client, waited), future))
+        entry = next(self._numbers), is_turn, (client, waited), future
+        heappush(self.waiting, (place, *entry))
+        heappush(self._seldom, (self._had[client] + waited, *entry))
+        self._had[client] += _MOST_WAITED if is_turn else 1
         self.count(0.0)
         return future
 
@@ -814,6 +830,13 @@ class SharedRounds:
         for each in range(waited, _MOST_WAITED + 1):
             places[each] = max(first, places[each]) + _PLACE
         return place
+
+
+def _is_waited_in(queue: list[Waiting]) -> bool:
+    """Whether something waits in the queue. Drops what was given up, or let through, before the first that does."""
+    while queue and queue[0][-1].done():
+        heappop(queue)
+    return bool(queue)
 
 
 ROUNDS: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedRounds] = WeakKeyDictionary()

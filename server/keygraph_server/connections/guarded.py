@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from keygraph.chunks import is_mostly_framing
 from keygraph_resolvers.engine.engine import rounds
-from keygraph_server.connections import BEGAN, BEGINS, STREAMS, refusals
+from keygraph_server.connections import BEGAN, BEGINS, LET_THROUGH, STREAMS, refusals
 from keygraph_server.connections.gate import ConnectionGate, network_of
 from keygraph_server.connections.heads import written_head
 from keygraph_server.connections.system import PROGRESS, Unsent, has_ended, is_gone, write_now
@@ -224,6 +224,7 @@ class GuardedConnection(asyncio.Protocol):
         self._turn = None
         if turn.cancelled() or self.transport.is_closing():
             return
+        self.app_state[LET_THROUGH] = self._rounds.number, self.address
         if self._is_half_closed:
             if not self._end_reading():
                 self.transport.close()
