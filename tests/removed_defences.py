@@ -719,6 +719,9 @@ REMOVALS: dict[str, Removal] = {
     "test_what_names_a_node_by_a_hidden_end": Removal(
         f"{_WRITING}/steps.py", " and all(write.is_visible(record, item, name) for name in names)", ""
     ),
+    "test_how_many_name_a_node_is_counted_where_none_can_be_hidden": Removal(
+        f"{_WRITING}/sending/removal.py", "may_hide = may_hide_reference(write, reference)", "may_hide = False"
+    ),
     "test_the_counterpart_of_an_edge_is_held_too": Removal(
         f"{_WRITING}/rules.py", "_forbidden(request.record, action, request.where))", "_forbidden(record, action, request.where))"
     ),

@@ -210,6 +210,14 @@ def sees_reference(write: WriteContext, reference: EndReference, item: Item) -> 
     return write.is_visible(record, item) and all(write.is_visible(record, item, name) for name in names)
 
 
+def may_hide_reference(write: WriteContext, reference: EndReference) -> bool:
+    """Returns whether the viewer may not see that some record of this type names a node."""
+    decisions = (
+        write.permissions.decision(reference.record, "read", name) for name in (None, *revealed_by(reference))
+    )
+    return write.is_guarded and any(decision is not True for decision in decisions)
+
+
 def revealed_by(reference: EndReference) -> set[str]:
     """Returns the fields and ends about which it tells something that a record was found by this reference."""
     path, end = reference.path, reference.end.name

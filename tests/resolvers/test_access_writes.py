@@ -279,6 +279,37 @@ async def test_what_names_a_node_in_an_index_with_a_hidden_field(make_store: Mak
     assert (await made.done(detach, staff))["deleteFirm"] == {"detached": 1}
 
 
+async def test_how_many_name_a_node_is_counted_where_none_can_be_hidden(make_store: MakeStore) -> None:
+    """Of a page of a hundred records, hidden ones left fewer that are visible, and more to read."""
+
+    @node("FIRM#{firm_id}", access=[read(), write()])
+    class Firm:
+        firm_id: ID
+
+    @record("{firm}", "BILL#{number:03d}", access=[read(where={"is_open": True}), read(role="staff")])
+    class Bill:
+        firm: Firm
+        number: int
+        is_open: bool
+
+    @record("{firm}", "MEMO#{number:03d}", access=[read(where={"is_open": True}), read(role="staff")])
+    class Memo(Bill):
+        pass
+
+    made = Shop(world(Graph(TABLE, Firm, Bill, Memo, writes=True).check(), await make_store(TABLE)))
+    gone = 'deleteFirm(input: {firmId: "1"}) { deletedId }'
+    seen = "This Firm cannot be deleted. It is named by at least 1 Bill (firm), at least 1 Memo (firm)."
+    firm: list[Item] = [{"PK": "FIRM#1", "SK": "FIRM#1"}]
+    for name in ("BILL", "MEMO"):
+        firm += [{"PK": "FIRM#1", "SK": f"{name}#{number:03d}", "is_open": True} for number in (1, 2, 999)]
+    await made.world.put(*firm)
+    assert await made.refused(gone, A) == [("CONFLICT", seen)]
+    assert "named by 3 Bills (firm), 3 Memos (firm)" in (await made.refused(gone, {"roles": ["staff"]}))[0][1]
+    hidden = [{"PK": "FIRM#1", "SK": f"MEMO#{number:03d}", "is_open": False} for number in range(150)]
+    await made.world.put(*hidden)
+    assert await made.refused(gone, A) == [("CONFLICT", seen)]
+
+
 async def test_what_names_a_node_in_hidden_lists(make_store: MakeStore) -> None:
     @node("CLIENT#{client_id}", access=[read(), write()])
     class Client:

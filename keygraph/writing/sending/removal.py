@@ -37,7 +37,7 @@ from keygraph.writing.sending import edges
 from keygraph.writing.sending.copying import CopySource, changed_sources, copy_to_rest, copying_records
 from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.step import TransactionStep, again, merged
-from keygraph.writing.steps import detaching_steps, revealed_by, sees_reference
+from keygraph.writing.steps import detaching_steps, may_hide_reference, revealed_by, sees_reference
 from keygraph.writing.tallies import read_list_ends, with_rendered_keys
 
 _LOOKED_AT = 10_000
@@ -227,7 +227,7 @@ class MarkedNodes:
         """
         found = [each for each in first if each.of.request is request and each.of.is_blocking]
         wanted = [each for each in rest if each.request is request and each.is_blocking]
-        visible, is_named = list[edges.NamingRecord](), False
+        visible, more, is_named = list[edges.NamingRecord](), list[edges.Search](), False
         while True:
             now = Decimal(int(time.time()))
             left = [
@@ -235,13 +235,17 @@ class MarkedNodes:
                 for named in found
                 if self._is_left(named) and not self._graph.is_expired(named.item, now)
             ]
-            visible = [each for each in left if sees_reference(self._context, each.of.reference, each.item)]
+            visible += [each for each in left if sees_reference(self._context, each.of.reference, each.item)]
             is_named = is_named or bool(left)
-            if visible or not wanted:
+            seen = {each.of.reference for each in visible}
+            more += [each for each in wanted if each.reference in seen]
+            wanted = [each for each in wanted if each.reference not in seen]
+            # Which references are named must not depend on how many hidden records come before a visible one.
+            if not wanted or (visible and not self._context.is_guarded):
                 break
             found, wanted = await self._sender.look(wanted)
         if visible:
-            return self._refusal(request, visible, wanted)
+            return self._refusal(request, visible, more)
         if not is_named:
             return None
         what = "deleted" if isinstance(request, Delete) else "moved"
@@ -257,9 +261,12 @@ class MarkedNodes:
         what = "deleted" if isinstance(request, Delete) else "moved"
         parts = [f"This {request.record.name} cannot be {what}. It is named by"]
         details = []
-        for number, (reference, count) in enumerate(counts.items()):
+        for number, (reference, number_read) in enumerate(counts.items()):
             record, name = reference.record, errors.FieldName(reference.end.name)
-            least = "at least " * (reference in more)
+            # How many of them are visible depends on how many hidden ones were read with them.
+            may_hide = may_hide_reference(write, reference)
+            count = 1 if may_hide else number_read
+            least = "at least " * (may_hide or reference in more)
             named = record.name if count == 1 else plural(record.name)
             parts += [f"{',' * (number > 0)} {least}{count:,} {named} (", name, ")"]
             lists = [
