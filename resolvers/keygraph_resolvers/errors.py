@@ -13,14 +13,15 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import Any
 
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
 from keygraph.codes import Code
 from keygraph.errors import BadUserInput, FieldName, KeygraphError, Refusal, without_frames
-from keygraph.names import camel, public_path
+from keygraph.names import camel
 from keygraph_resolvers.codes import OperationCode
 
 _log = logging.getLogger("keygraph")
@@ -70,10 +71,8 @@ def _error_for_clients(error: GraphQLError, code: str | None, sent: Container[st
         # A resolver returned a value that its field cannot have: that is no client's fault.
         return {**internal_error(cause or error), **_where(error)}
     extensions = {"code": BadUserInput.code, **(error.extensions or {}), **({"code": code} if code else {})}
-    if sent is not None and isinstance(cause, RefusedPart) and "path" in extensions:
-        extensions["path"] = [
-            UNSENT if isinstance(each, str) and each not in sent else each for each in extensions["path"]
-        ]
+    if sent is not None and isinstance(cause, RefusedPart):
+        extensions |= cause.details(partial(_name_of, sent))
     return {**public, **_where(error), "extensions": extensions}
 
 
@@ -137,30 +136,39 @@ class RefusedPart(BadUserInput):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(*refusal.parts)
         self.code = refusal.code
-        path = [*public_path(refusal.path)]
-        self.extensions = {**({"path": path} if path else {}), **_detail_for_clients(refusal.details)}
+        self._refusal = refusal
+        self.extensions = self.details(camel)
+
+    def details(self, name_of: Callable[[str], str]) -> dict[str, Any]:
+        """Returns the place and the details of the error, with the names of fields as `name_of` writes them."""
+        path = {"path": self._refusal.path} if self._refusal.path else {}
+        return {
+            name: _detail_for_clients(each, name_of)
+            for name, each in {**path, **self._refusal.details}.items()
+        }
 
 
-def _detail_for_clients(detail: Any) -> Any:
-    """Returns a detail with fields named as in the schema."""
+def _detail_for_clients(detail: Any, name_of: Callable[[str], str]) -> Any:
+    """Returns a detail with fields named as `name_of` does."""
     match detail:
         case FieldName():
-            return camel(detail)
-        case list():
-            return [_detail_for_clients(each) for each in detail]
+            return name_of(detail)
+        case list() | tuple():
+            return [_detail_for_clients(each, name_of) for each in detail]
         case Mapping():
-            return {name: _detail_for_clients(each) for name, each in detail.items()}
+            return {name: _detail_for_clients(each, name_of) for name, each in detail.items()}
     return detail
 
 
 def message_of(error: Exception, sent: Container[str] | None = None) -> str:
     """Returns the message of an error, with fields named as in the schema: all, or those that the client has sent."""
 
-    def name_of(field: str) -> str:
-        name = camel(field)
-        return name if sent is None or name in sent else UNSENT
+    return error.rendered(partial(_name_of, sent)) if isinstance(error, BadUserInput) else str(error)
 
-    return error.rendered(name_of) if isinstance(error, BadUserInput) else str(error)
+
+def _name_of(sent: Container[str] | None, field: str) -> str:
+    name = camel(field)
+    return name if sent is None or name in sent else UNSENT
 
 
 def answer_limit_error(limit: int) -> dict[str, Any]:

@@ -380,6 +380,14 @@ async def test_a_node_with_edges_is_deleted_as_the_client_says(library: Library)
         "path": ["input"],
         "namedBy": [{"type": "Chapter", "field": "book", "atLeast": 2, "lists": ["chapters"]}],
     }
+    library._service._suggestions = False  # as in production
+    [error] = (await library._service.execute('mutation { deleteBook(input: {bookId: "1"}) { deletedId } }'))[
+        "errors"
+    ]
+    assert error["message"] == "This Book cannot be deleted. It is named by 2 Chapters (…)."
+    [named] = error["extensions"]["namedBy"]
+    assert named == {"type": "Chapter", "field": "…", "atLeast": 2, "lists": ["…"]}
+    library._service._suggestions = True
     assert await library.errors(
         'mutation { deleteAuthor(input: {name: "Ann", onEdges: DETACH}) { deletedId } }'
     ) == [("CONFLICT", "This Author cannot be deleted. It is named by 1 Book (author).", ["input"])]
