@@ -315,13 +315,11 @@ class TestStart:
         Path("none.jsonl").touch()
         result = run(*words, *model, "--store", f"http://127.0.0.1:{port}")
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == f"keygraph: no connection to DynamoDB at 127.0.0.1:{port}: is it running?\n"
+        where = f"at 127.0.0.1:{port}: is it running?{' Nothing was loaded.' if words[0] == 'load' else ''}\n"
+        assert result.stderr == f"keygraph: no connection to DynamoDB {where}"
         monkeypatch.setenv("HTTPS_PROXY", f"user:hunter2@127.0.0.1:{port}")
         result = run(*words, *model, "--store", "aws")
-        assert (
-            result.stderr
-            == f"keygraph: no connection to the proxy of DynamoDB at 127.0.0.1:{port}: is it running?\n"
-        )
+        assert result.stderr == f"keygraph: no connection to the proxy of DynamoDB {where}"
         monkeypatch.setenv("HTTPS_PROXY", "http://user:hunter2@proxy:port")
         result = run(*words, *model, "--store", "aws")
         assert result.stderr.startswith("keygraph: HTTPS_PROXY is not the address of a proxy: ")

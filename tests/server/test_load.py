@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from keygraph.dynamo.table import Table
 from keygraph.keys.types import plain
 from keygraph_examples import social
 from keygraph_examples.commerce import sample
+from keygraph_server.commands.load import Batches
 from keygraph_server.terminal.output import progress
 from tests.conftest import LOCAL
 from tests.server.command_line import run
@@ -488,9 +490,23 @@ def test_a_missing_table_is_one_line(address: str) -> None:
     result = run("load", "--sample", "commerce", "--store", address)
     message = (
         "keygraph: there is no table EcommerceData. "
-        f"Create it with `keygraph table create --store {address}`\n"
+        f"Create it with `keygraph table create --store {address}`. Nothing was loaded.\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)
+
+
+def test_a_refused_load_leaves_what_others_have_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it, there was no file."""
+    lines, refuse = write_lines("users.jsonl", [{"PK": "X", "SK": "Y", "Type": "Userr"}]), Batches.refuse
+
+    def refuse_late(batches: Batches, problem: str) -> None:
+        with ThreadPoolExecutor() as other:
+            other.submit(make_table, FILE, [user(1)]).result()
+        refuse(batches, problem)
+
+    monkeypatch.setattr(Batches, "refuse", refuse_late)
+    assert run("load", lines, "--store", FILE).exit_code == 1
+    assert items_in(FILE) == [user(1)]
 
 
 def test_a_new_file_gets_a_table_and_a_failed_load_leaves_none() -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -123,13 +124,7 @@ def load(
     )
     started = time.monotonic()
     job = _RunningLoad(reading, file, if_absent=if_absent, upsert=upsert)
-    sqlite = settings.sqlite_file
-    is_new_file = sqlite is not None and not sqlite.exists()
-    try:
-        finished(job.run(settings, resume=resume), lambda: job.so_far)
-    finally:
-        if sqlite is not None and is_new_file and not job.is_done and not job.reached.items:
-            sqlite.unlink(missing_ok=True)
+    finished(job.run(settings, resume=resume), lambda: job.so_far)
     if job.is_new_table:
         typer.echo(f"Created the table {loaded.graph.table.name} in {settings.displayed_store}.")
     loaded_items = job.reached.items - job.before.items - job.kept - job.refused
@@ -304,7 +299,7 @@ class _RunningLoad:
         """The number of loaded items refused because of existing ones."""
         self.made = 0
         """The number of mirrors and counterparts that were made."""
-        self.is_new_table = self.is_done = False
+        self.is_new_table = False
         self._progress = SavedProgress(
             file,
             "load",
@@ -327,27 +322,29 @@ class _RunningLoad:
 
     async def run(self, settings: Settings, *, resume: bool) -> None:
         """Loads everything. A CommandError says how many items were loaded before it."""
-        table = self._reading.graph.table
-        async with open_table(settings.patient, table, creates=True) as (store, _, self.is_new_table):
-            if resume:
-                self._progress.resume(self._take_up)
+        table, source, file = self._reading.graph.table, self._reading.source, settings.sqlite_file
+        if resume:
+            self._progress.resume(self._take_up)
+        with (
+            self._progress.running(source.total, lambda: source.position) as advance,
+            closing(self._reading.batches(self.before)) as batches,
+        ):
+
+            def written(reached: LoadPosition) -> None:
+                self.reached = reached
+                advance(reached.items)
+
+            # A load whose first item is refused creates no file.
+            first = [] if file is None or file.exists() else [*islice(batches, 1)]
+            creates = not self.before.items
+            async with open_table(settings.patient, table, creates=creates) as (store, _, self.is_new_table):
                 await self._refuse_other_table(store)
-                self.reached = self.before
-            source = self._reading.source
-            with self._progress.running(source.total, lambda: source.position) as advance:
-
-                def written(reached: LoadPosition) -> None:
-                    self.reached = reached
-                    advance(reached.items)
-
-                in_flight = IN_FLIGHT if settings.sqlite_file is None else 1
-                with closing(self._reading.batches(self.before)) as batches:
-                    await write_batches(store, batches, written, in_flight, self._put)
+                in_flight = IN_FLIGHT if file is None else 1
+                await write_batches(store, chain(first, batches), written, in_flight, self._put)
                 self.made = await self._reading.pairs.complete(store)
-            self.is_done = True
 
     def _take_up(self, kept: Any) -> None:
-        self.before = LoadPosition(**kept)
+        self.before = self.reached = LoadPosition(**kept)
 
     async def _refuse_other_table(self, store: Store) -> None:
         """Raises CommandError if the table lacks the last item that was loaded."""
