@@ -787,6 +787,9 @@ REMOVALS: dict[str, Removal] = {
         "                self._kill(worker)\n                return",
         "                return",
     ),
+    "test_no_file_is_created_beside_a_log_that_is_left": Removal(
+        f"{_COMMANDS}/first_start.py", "check_files(file)", "pass"
+    ),
     "test_no_new_file_gets_the_log_of_one_that_is_in_use": Removal(
         "keygraph/engines/sqlite/engine.py", "check_files(self._path)", "pass"
     ),

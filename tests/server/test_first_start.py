@@ -65,6 +65,14 @@ def test_a_file_that_is_there_is_left_alone(model: Model) -> None:
     assert items_of(model) == [book("1", "Emma")]
 
 
+def test_no_file_is_created_beside_a_log_that_is_left(model: Model) -> None:
+    FILE.parent.mkdir()
+    FILE.with_name(f"{FILE.name}-wal").write_bytes(b"of a file that was moved away")
+    with pytest.raises(CommandError, match="put the file back, or delete what is left of it"):
+        make_sample_file(model, FILE)
+    assert not FILE.exists()
+
+
 def test_an_interrupted_start_leaves_no_file(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     write_sample("library.jsonl", book("1", "Emma"))
 

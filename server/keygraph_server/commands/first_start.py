@@ -13,6 +13,7 @@ from pathlib import Path
 from keygraph import StoreError
 from keygraph.dynamo.store import CreateTable
 from keygraph.engines.sqlite.engine import open_sqlite
+from keygraph.engines.sqlite.files import check_files
 from keygraph.tables.bulk import write_batches
 from keygraph.tables.repair import Repairs
 from keygraph.tables.verify import Verification
@@ -32,11 +33,12 @@ def make_sample_file(model: Model, file: Path) -> int | None:
 
     Returns None if the file already exists, and does not change it. The file gets its name only when it is complete, so
     an interrupted start leaves no file behind, and of several concurrent starts only one creates it. Raises
-    CommandError if the sample does not match the model, or the file cannot be created.
+    CommandError if the sample does not match the model, or the file cannot be created, also beside a log that is left.
     """
     if file.exists():
         return None
     try:
+        check_files(file)
         file.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(file.parent)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=file.parent) as scratch:
