@@ -94,6 +94,7 @@ async def judge(here: Court, seed: int, counts: Counts) -> None:
 
     async def answer(number: int) -> Any:
         reads[number].forget()
+        reads[number] = index.of(number)
         return await service.execute(OperationRequest(texts[number], reads=reads[number]))
 
     answers = [await answer(number) for number in range(len(texts))]

@@ -347,6 +347,20 @@ async def test_a_token_that_expires_ends_the_operation(shop: Live, monkeypatch: 
     assert (shop.queries.operations, shop.queries.listeners) == (0, 0)
 
 
+async def test_a_token_that_has_expired_by_a_new_time_of_day_gets_no_answer(
+    shop: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that was suspended: its timers have not moved on."""
+    listener = await shop.listen(NAME, viewer={"sub": "a", "exp": time.time() + 100})
+    await data_of(listener)
+    later = time.time() + 101
+    monkeypatch.setattr("keygraph_resolvers.live.queries.time.time", lambda: later)
+    await shop.rename("Jane")
+    [error] = (await answer_of(listener))["errors"]
+    assert error["extensions"] == {"code": "UNAUTHENTICATED"}
+    assert await listener.next() is None
+
+
 # --- Limits -------------------------------------------------------------------------------------------
 
 
@@ -443,6 +457,25 @@ class TestLimits:
         for _ in range(3):
             (await shop.listen(NAME)).end()
         await until(lambda: not shop.queries._running)
+
+    async def test_what_is_read_for_somebody_who_has_left_is_not_kept(self, make_store: MakeStore) -> None:
+        """They leave when a page has come, before the run learns of either."""
+
+        @dataclass
+        class Leaving(PassingStore):
+            leave: Callable[[], None] = field(default=lambda: None, kw_only=True)
+
+            async def send(self, request: Request[Answer], /) -> Answer:
+                answer = await self.store.send(request)
+                if isinstance(request, Query):
+                    self.leave()
+                return answer
+
+        store = Leaving(await make_store(commerce.table))
+        async with live_over(commerce, store, shop_items()) as live:
+            store.leave = (await live.listen(ORDERS)).end
+            await until(lambda: not live.queries.listeners and not live.queries._running)
+            assert (live.queries.held, live.queries.index.size) == (0, 0)
 
     async def test_a_change_that_cannot_be_matched_runs_all(
         self, shop: Live, monkeypatch: pytest.MonkeyPatch

@@ -141,14 +141,18 @@ class ReadIndex(Generic[OwnerT]):
 
 
 class OwnReads(Generic[OwnerT]):
-    """The reads of one operation, in the index of all."""
+    """The reads of one run of an operation, in the index of all.
 
-    __slots__ = ("_counted", "_index", "_keys", "_owner", "_pending", "_ranges", "wanted")
+    A run that was given up may still be reading when they are forgotten. Nothing more is added then.
+    """
+
+    __slots__ = ("_counted", "_index", "_is_forgotten", "_keys", "_owner", "_pending", "_ranges", "wanted")
 
     def __init__(self, index: ReadIndex[OwnerT], owner: OwnerT, counted: Callable[[int], None]) -> None:
         self._index = index
         self._counted = counted
         self._owner = owner
+        self._is_forgotten = False
         self._keys: set[Key] = set()
         self._ranges: set[KeyRange] = set()
         self._pending = Counter[KeyRange]()
@@ -158,11 +162,15 @@ class OwnReads(Generic[OwnerT]):
 
     def add_changes(self, wanted: WantedChanges) -> None:
         """It wants these changes."""
+        if self._is_forgotten:
+            return
         self.wanted = wanted
         self._index.changes.add(wanted, self._owner)
 
     def add_key(self, key: Key, names: Names) -> None:
         """An item is read by its key."""
+        if self._is_forgotten:
+            return
         before = self._index.size
         self._keys.add(key)
         self._index.add_key(key, self._owner, names)
@@ -170,6 +178,8 @@ class OwnReads(Generic[OwnerT]):
 
     def begin(self, read: KeyRange, names: Names) -> None:
         """A range is read."""
+        if self._is_forgotten:
+            return
         before = self._index.size
         self._pending[read] += 1
         self._index.add_range(read, self._owner, names)
@@ -177,6 +187,8 @@ class OwnReads(Generic[OwnerT]):
 
     def end(self, read: KeyRange, reached: KeyRange, names: Names) -> None:
         """The read has reached this part of its range."""
+        if self._is_forgotten:
+            return
         before = self._index.size
         self._ranges.add(reached)
         self._index.add_range(reached, self._owner, names)
@@ -188,8 +200,8 @@ class OwnReads(Generic[OwnerT]):
         self._counted(self._index.size - before)
 
     def forget(self) -> None:
-        """Drops all of them."""
-        before = self._index.size
+        """Drops all of them, for good."""
+        before, self._is_forgotten = self._index.size, True
         for key in self._keys:
             self._index.drop_key(key, self._owner)
         for read in self._ranges | self._pending.keys():

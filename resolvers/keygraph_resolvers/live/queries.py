@@ -50,7 +50,7 @@ from keygraph_resolvers.live.listeners import (
     LiveOperation,
     WaitingChange,
 )
-from keygraph_resolvers.live.matching import ReadIndex
+from keygraph_resolvers.live.matching import OwnReads, ReadIndex
 from keygraph_resolvers.plan.documents import Observation, OperationRequest
 from keygraph_resolvers.read.changes import UNDECIDED, RecordChange, record_changes, visible_kind
 from keygraph_resolvers.read.meter import Holding
@@ -223,10 +223,13 @@ class LiveQueries:
                 context=request.context,
             )
             operation = self._operations[key] = LiveOperation(self, key, common, size, client, address)
-            operation.reads = self.index.of(operation, partial(self._counted, operation))
+            operation.reads = self._new_reads(operation)
             self._texts += size
             self._hold(client, size)
         return operation
+
+    def _new_reads(self, operation: LiveOperation) -> OwnReads[LiveOperation]:
+        return self.index.of(operation, partial(self._counted, operation))
 
     def left(self, operation: LiveOperation, listener: Listener) -> None:
         """Called when a listener has left its operation."""
@@ -478,6 +481,11 @@ class LiveQueries:
     async def _run(self, operation: LiveOperation, payer: str) -> None:
         """Runs an operation once, or for changes, and sends its answers."""
         operation.cancel(_AGAIN)
+        if self.is_expired(operation.request.viewer):
+            # The time of day has moved on more than that of timers: the machine was suspended, or its clock set.
+            for listener in [*operation.listeners]:
+                listener.end(EXPIRED)
+            return
         settles, operation.settles = operation.settles, False
         if operation.wants_changes():
             await self._run_changes(operation, payer)
@@ -581,6 +589,7 @@ class LiveQueries:
         self.counts.runs += 1
         if change is None:
             operation.reads.forget()
+            operation.reads = self._new_reads(operation)
             operation.cancel("settle")
         request = replace(
             operation.request,
