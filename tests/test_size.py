@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_488, ("server",): 14_169, ("tests",): 102_919}
+LINES = {("keygraph", "resolvers"): 63_509, ("server",): 14_169, ("tests",): 102_959}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -337,7 +337,7 @@ async def test_a_hidden_field_by_which_an_index_is_sorted_decides_nothing(make_s
     """An index leaves out an item without it. What arguments are compared with is there all the same."""
     by_shelf = Index("ByShelf", "ShelfPK", "SizeSK")
 
-    @node("BOX#{box_id}", by_shelf("{shelf}", "{size}", lists="boxes"), access=[read()])
+    @node("BOX#{box_id}", by_shelf("{shelf}", "{size}", lists="boxes"), access=[read()], writes=False)
     class Box:
         box_id: ID
         shelf: str
