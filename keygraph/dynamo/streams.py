@@ -109,11 +109,11 @@ def in_order(shards: Iterable[StreamShard]) -> tuple[StreamShard, ...]:
     by_name = {each.name: each for each in shards}
     ordered: dict[str, StreamShard] = {}
     for each in by_name.values():
-        line, name = list[str](), each.name
+        line, name = dict[str, StreamShard](), each.name
         while name in by_name and name not in ordered and name not in line:
-            line.append(name)
+            line[name] = by_name[name]
             name = by_name[name].parent or ""
         if name in line:
             raise Unavailable("the shards of the stream are not those of DynamoDB")
-        ordered.update((name, by_name[name]) for name in reversed(line))
+        ordered.update(reversed(line.items()))
     return tuple(ordered.values())

@@ -6,6 +6,7 @@ import asyncio
 import random
 import sqlite3
 import ssl
+import time
 from contextlib import closing, suppress
 from decimal import Decimal
 from itertools import count
@@ -416,6 +417,42 @@ def test_shards_that_come_before_themselves_are_refused() -> None:
     for parents in ({"a": "a"}, {"a": "b", "b": "c", "c": "a"}):
         with pytest.raises(Unavailable, match="not those of DynamoDB"):
             in_order(StreamShard(*each) for each in parents.items())
+
+
+async def test_of_very_many_shards_few_are_read_at_once() -> None:
+    class Crowded(Splitting):
+        pages, open, most = 1, 0, 0
+
+        def DescribeStream(self, body: dict[str, object]) -> object:  # noqa: N802  # the operation's name
+            page = int(str(body.get("ExclusiveStartShardId", 0))) + 1
+            shards = [{"ShardId": f"{page}-{number}"} for number in range(501)]
+            last = str(page) if page < self.pages else None
+            return {"StreamDescription": {"Shards": shards, "LastEvaluatedShardId": last}}
+
+        async def call(self, wire: Wire) -> Received:
+            if wire.operation == "GetShardIterator":
+                self.open += 1
+                self.most = max(self.most, self.open)
+                await asyncio.sleep(0)
+                self.open -= 1
+            return await super().call(wire)
+
+    stream = Crowded()
+    store = DynamoDBStore(stream, TABLE, concurrency=16)
+    await StreamReader(store).start_at_latest()
+    assert stream.most == 16
+    stream.pages = 100
+    with pytest.raises(Unavailable, match="is not DynamoDB"):
+        await store.send(DescribeStream())
+    await store.close()
+
+
+@pytest.mark.long
+def test_a_long_line_of_shards_is_put_in_order_at_once() -> None:
+    began = time.thread_time()
+    shards = in_order(StreamShard(str(number), str(number + 1)) for number in range(50_000))
+    assert time.thread_time() - began < 2
+    assert [each.name for each in shards[:2]] == ["49999", "49998"]
 
 
 async def test_changes_and_shards_that_come_again_and_again_are_read_once() -> None:

@@ -34,8 +34,12 @@ _MANAGED = {
 }
 """The operations that the client sends. A server that runs only describes its table: the client would read interim
 answers and chunks without an end."""
-_ANSWER_BYTES = {"GetItem": 8 * ITEM_BYTES, "Query": 8 * PAGE_BYTES, "Scan": 8 * PAGE_BYTES}
-"""The largest answers with one item or one page. What DynamoDB counts as one byte takes eight at most in JSON, but for
+_ANSWER_BYTES = {
+    **dict.fromkeys(("DescribeTable", "DescribeStream", "GetShardIterator"), PAGE_BYTES),
+    **dict.fromkeys(("Query", "Scan"), 8 * PAGE_BYTES),
+    "GetItem": 8 * ITEM_BYTES,
+}
+"""The largest answers with one item or one page, or without items. What DynamoDB counts as one byte takes eight at most in JSON, but for
 rarities: a list of booleans."""
 _REFUSAL_SEPARATORS = 200_000
 """The most commas, lists and maps in a refusal, which may contain the items of a transaction. More take long to read."""

@@ -6,6 +6,7 @@ requests, `keygraph.engines.dynamodb.sending` sends them, and this module combin
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -33,6 +34,8 @@ _TABLE_SECONDS = 300.0
 """The longest time that a table may take to become active, or to be deleted."""
 _MOST_PAGES = 10_000
 """More pages than a list of 100 tables, or shards of a stream, a page can have."""
+_MOST_SHARDS = 50_000
+"""More shards than a stream of 24 hours has: those of a partition take turns every few hours."""
 
 
 class DynamoDBStore:
@@ -64,6 +67,7 @@ class DynamoDBStore:
         gate = Gate(concurrency, endpoint, self.traffic)
         limit = Deadline(deadline, f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds")
         self._sender = Sender(transport, table, endpoint, limit, self._backoff, quota or Quota(), gate, tries)
+        self._shard_places = asyncio.Semaphore(concurrency)
         self._answers: dict[type[object], Callable[[Any, Sequence[Answered], store.Cost], Any]] = {
             store.Query: self._page,
             store.Scan: self._page,
@@ -107,10 +111,13 @@ class DynamoDBStore:
             case streams.DescribeStream():
                 return await self._described_stream()
             case streams.LatestPosition(stream, shard):
-                answer = await self._sender.call_about_tables(requests.iterator_call(stream, shard, None))
+                wire = requests.iterator_call(stream, shard, None)
+                async with self._shard_places:
+                    answer = await self._sender.call_about_tables(wire)
                 return streams.ShardPosition(iterator=answer.iterator, is_latest=True)
             case streams.ReadRecords():
-                return await self._records(request)
+                async with self._shard_places:
+                    return await self._records(request)
         [wire] = self._render(request)
         match request:
             case store.CreateTable():
@@ -260,8 +267,12 @@ class DynamoDBStore:
         return streams.Stream(name, streams.in_order(await self._shards(name)))
 
     async def _shards(self, stream: str) -> list[streams.StreamShard]:
-        listed = self._listed("DescribeStream", {"StreamArn": stream}, "ExclusiveStartShardId")
-        return [shard async for answer in listed for shard in answer.shards]
+        found: list[streams.StreamShard] = []
+        async for answer in self._listed("DescribeStream", {"StreamArn": stream}, "ExclusiveStartShardId"):
+            found += answer.shards
+            if len(found) > _MOST_SHARDS:
+                raise self._foreign
+        return found
 
     async def _records(self, request: streams.ReadRecords) -> streams.RecordPage:
         position = request.position
