@@ -405,6 +405,35 @@ async def test_certificates_are_verified(
                 await store.send(Query("A"))
 
 
+async def test_a_role_is_not_requested_of_a_server_with_another_name(
+    aws: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """aiobotocore itself would send the token of the role to it."""
+    context, shown = _certificate(tmp_path, "127.0.0.2")
+    heard: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(1))
+        writer.close()
+
+    (tmp_path / "token").write_text("hunter2")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        aws.delenv(name)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        for name, value in {
+            "AWS_CA_BUNDLE": str(shown),
+            "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/reader",
+            "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+            "AWS_ENDPOINT_URL_STS": f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}",
+            "AWS_MAX_ATTEMPTS": "1",
+        }.items():
+            aws.setenv(name, value)
+        with pytest.raises(Unavailable, match="SSL validation failed"):
+            async with open_dynamodb(table, deadline=5) as store:
+                await store.send(Query("A"))
+    assert heard == []
+
+
 # --- How often ---------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import orjson
 from aiobotocore.credentials import AioProcessProvider
+from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiohttp import ClientConnectionError, ClientResponse, ClientSession
@@ -93,7 +94,20 @@ class VerifyingSession(AIOHTTPSession):
     async def _get_session(self, proxy_url: str | None) -> _Session:
         if self._has_ended:
             raise ClientConnectionError("the store was closed")
-        return _Session(await super()._get_session(proxy_url))  # type: ignore[misc]  # not in its stubs
+        return _Session(await super()._get_session(proxy_url), ANSWER_BYTES)  # type: ignore[misc]  # not in its stubs
+
+
+def verify_all_clients(session: Any) -> None:
+    """Makes all clients of a session use `VerifyingSession`, and `Resolver`: also those that get credentials of a role."""
+    create = session.create_client
+
+    def create_client(*arguments: Any, config: Any = None, **options: Any) -> Any:
+        config = config or AioConfig()
+        config.http_session_cls = VerifyingSession
+        config.connector_args["resolver"] = Resolver()
+        return create(*arguments, config=config, **options)
+
+    session.create_client = create_client
 
 
 class _Session:

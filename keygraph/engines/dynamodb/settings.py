@@ -60,6 +60,7 @@ async def open_transport(
     """
     connect_seconds, read_seconds = deadline / CONNECT_SHARE, deadline / READ_SHARE
     session = get_session()
+    client.verify_all_clients(session)
     session.register_component("response_parser_factory", client.ResponseParsers())
     resolver = _CheckedResolver(session, read_seconds)
     session.register_component("credential_provider", resolver)
@@ -70,8 +71,6 @@ async def open_transport(
         await _forget_roles(session)
         region = region or "us-east-1"
     config = AioConfig(
-        http_session_cls=client.VerifyingSession,
-        connector_args={"resolver": client.Resolver()},
         max_pool_connections=connections,
         # Keygraph's own retries know the deadline and count every attempt.
         retries={"total_max_attempts": 1, "mode": "standard"},
