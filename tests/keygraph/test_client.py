@@ -62,7 +62,7 @@ async def test_escapes_in_a_large_answer_are_checked_beside_others(monkeypatch: 
             yield b'{"Items":[%s{}],"a":"%s"}' % (b'{"S":{"S":"x"}},' * 5_000, escape)
 
         answer: Any = SimpleNamespace(status=200, content=SimpleNamespace(iter_any=parts), close=lambda: None)
-        return await client._Response(answer).read()
+        return await client._Response(answer, len(escape) + 2**20).read()
 
     monkeypatch.setattr(client, "parsed_in_turns", noted)
     assert (await read(b"\\ud83d\\ude00")).endswith(b'\\ude00"}')

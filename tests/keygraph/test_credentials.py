@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -57,6 +58,10 @@ def configure(config: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (printing(Version=2), PROCESS),
         (printing(Expiration="soon"), "their source does not return credentials (ParserError)"),
         (
+            printing(Expiration="2099-01-01T00:00:00"),
+            "their source does not return credentials (TypeError)",
+        ),
+        (
             printing(Expiration="2020-01-01T00:00:00Z"),
             "they have expired, and their source returns no newer ones",
         ),
@@ -95,6 +100,45 @@ async def test_a_profile_file_that_cannot_be_read(tmp_path: Path, monkeypatch: p
     ):
         async with open_dynamodb(table, NOBODY, "eu-central-1"):
             pass
+
+
+# --- A source without an end ----------------------------------------------------------------------------
+
+
+async def test_a_process_that_writes_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure("credential_process = yes hunter2", tmp_path, monkeypatch)
+    with pytest.raises(Unavailable, match=PROCESS):
+        async with open_dynamodb(table, NOBODY, "eu-central-1"):
+            pass
+
+
+@pytest.mark.parametrize(
+    "variable", ["AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_EC2_METADATA_SERVICE_ENDPOINT"]
+)
+async def test_of_what_a_source_writes_without_an_end_little_is_read(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        with suppress(ConnectionError):
+            while written < 2**26:
+                writer.write(b"hunter2 " * 2**13)
+                written += 2**16
+                await writer.drain()
+        writer.close()
+
+    configure("", tmp_path, monkeypatch)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+        monkeypatch.setenv(variable, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(Unavailable, match="AWS credentials cannot be used"):
+            async with open_dynamodb(table, None, "eu-central-1"):
+                pass
+    assert written < 2**25
 
 
 # --- A process that hangs -------------------------------------------------------------------------------

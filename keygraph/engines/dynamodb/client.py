@@ -6,7 +6,8 @@ itself it accepts any host's certificate from a trusted authority. `tests/keygra
 longer needed. It also follows redirects, reads an answer of any size, and parses it in the event loop: `AioJSONParser._do_parse`.
 
 A process that writes credentials is started through `_popen` of its provider, and those of a role's source profile are made
-by `_create_process_provider`. Both are replaced, because a process that hangs would be left running.
+by `_create_process_provider`. Both are replaced, because a process that hangs would be left running, and one that writes
+without an end would fill the memory. So would a metadata service, whose answers its fetcher's `_session` reads.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import orjson
-from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.config import AioConfig
+from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiohttp import ClientConnectionError, ClientResponse, ClientSession
 from aiohttp.abc import AbstractResolver, ResolveResult
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 from botocore.parsers import ResponseParserError
 
 from keygraph.daemon_thread import in_daemon_thread
@@ -113,28 +114,31 @@ def verify_all_clients(session: Any) -> None:
 class _Session:
     """A session of aiohttp that follows no redirect."""
 
-    def __init__(self, session: ClientSession) -> None:
+    def __init__(self, session: ClientSession, most: int) -> None:
         self._session = session
+        self._most = most
 
     async def request(self, *arguments: Any, **options: Any) -> _Response:
-        return _Response(await self._session.request(*arguments, allow_redirects=False, **options))
+        response = await self._session.request(*arguments, allow_redirects=False, **options)
+        return _Response(response, self._most)
 
 
 class _Response:
     """An answer that is not read without end."""
 
-    def __init__(self, response: ClientResponse) -> None:
+    def __init__(self, response: ClientResponse, most: int) -> None:
         self._response = response
+        self._most = most if response.status == 200 else min(most, REFUSAL_BYTES)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._response, name)
 
     async def read(self) -> bytes:
         """Returns the body. Raises Malformed if it is too large, or has text that is not Unicode."""
-        received, most = bytearray(), ANSWER_BYTES if self._response.status == 200 else REFUSAL_BYTES
+        received = bytearray()
         async for part in self._response.content.iter_any():
             received += part
-            if len(received) > most:
+            if len(received) > self._most:
                 self._response.close()
                 raise AnswerTooLarge
         body = bytes(received)
@@ -222,9 +226,15 @@ async def _close_opened(opening: Awaitable[Any]) -> None:
 # --- Processes that write credentials -------------------------------------------------------------------
 
 
-def ending_processes(providers: Iterable[Any]) -> None:
-    """Makes sources of credentials end the processes that they wait for when they are canceled."""
+def bounded_sources(providers: Iterable[Any]) -> None:
+    """Makes sources of credentials end the processes that they wait for when they are canceled, or write too much, and limits
+    the answers of metadata services."""
     for provider in providers:
+        for name in ("_fetcher", "_role_fetcher"):
+            session = getattr(getattr(provider, name, None), "_session", None)
+            if isinstance(session, AIOHTTPSession):
+                get: Any = session._get_session  # type: ignore[attr-defined]  # not in its stubs
+                session._get_session = partial(_limited, get)  # type: ignore[attr-defined]  # not in its stubs
         if isinstance(provider, AioProcessProvider):
             provider._popen = _started  # type: ignore[attr-defined]  # not in its stubs
         builder = getattr(provider, "_profile_provider_builder", None)
@@ -239,12 +249,18 @@ def ending_processes(providers: Iterable[Any]) -> None:
             builder._create_process_provider = created
 
 
+async def _limited(get: Callable[[str | None], Awaitable[ClientSession]], proxy_url: str | None) -> _Session:
+    return _Session(await get(proxy_url), _CREDENTIALS_BYTES)
+
+
+_CREDENTIALS_BYTES = 64 * 1024
+"""More than a source of credentials writes."""
 _END_SECONDS = 1.0
 """How long the end of a killed process is waited for."""
 
 
 class _CredentialProcess:
-    """A process that is killed if nobody waits for it any more."""
+    """A process that is killed if nobody waits for it any more, or if it writes too much."""
 
     def __init__(self, process: asyncio.subprocess.Process, *, leads_group: bool) -> None:
         self._process = process
@@ -255,10 +271,16 @@ class _CredentialProcess:
         return self._process.returncode
 
     async def communicate(self) -> tuple[bytes, bytes]:
-        """Returns what the process writes. Kills it if that is canceled."""
+        """Returns what the process writes, without its errors, which may hold anything."""
+        written, output = b"", cast(asyncio.StreamReader, self._process.stdout)
         try:
-            return await self._process.communicate()
-        except asyncio.CancelledError:
+            while part := await output.read(_CREDENTIALS_BYTES):
+                written += part
+                if len(written) > _CREDENTIALS_BYTES:
+                    raise CredentialRetrievalError(provider=AioProcessProvider.METHOD, error_msg="too much")
+            await self._process.wait()
+            return written, b""
+        except BaseException:
             with suppress(ProcessLookupError):
                 if self._leads_group:
                     os.killpg(self._process.pid, signal.SIGKILL)
@@ -273,5 +295,6 @@ class _CredentialProcess:
 async def _started(*command: str, **options: Any) -> _CredentialProcess:
     # One that may ask at the terminal must stay in its session; of any other, what it has started is ended too.
     is_detached = not (sys.stdin and sys.stdin.isatty())
+    options["stderr"] = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*command, **options, start_new_session=is_detached)
     return _CredentialProcess(process, leads_group=is_detached)

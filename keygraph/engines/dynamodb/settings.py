@@ -136,7 +136,7 @@ class _CheckedResolver:
         self._resolver: Any = session.get_component("credential_provider")
         self._seconds = seconds
         self._found: _CheckedCredentials | None = None
-        client.ending_processes(self._resolver.providers)
+        client.bounded_sources(self._resolver.providers)
 
     def remove(self, name: str) -> None:
         """Removes a source of credentials."""
@@ -197,7 +197,10 @@ class _CheckedCredentials:
     def _expires_within(self, seconds: int | None) -> bool:
         """Returns whether they expire that soon; None: soon enough to refresh them. Fixed ones never do."""
         refresh_needed = getattr(self._loaded, "refresh_needed", None)
-        return refresh_needed is not None and bool(refresh_needed(refresh_in=seconds))
+        try:
+            return refresh_needed is not None and bool(refresh_needed(refresh_in=seconds))
+        except TypeError:
+            return True  # their time has no zone: loading them raises an error, too
 
     async def _loaded_now(self, loading: asyncio.Task[Credentials]) -> Credentials:
         done, _ = await asyncio.wait([loading], timeout=self._seconds)
