@@ -806,6 +806,12 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/files.py", "and found.st_mtime_ns != before[1]", "and False"
     ),
     # --- Behind the server
+    "test_an_answer_of_the_fan_out_without_an_end_is_not_read": Removal(
+        _FAN_OUT, "        parser_class=LimitedParser,\n", ""
+    ),
+    "test_of_a_collectors_answer_little_is_read": Removal(
+        "server/keygraph_server/telemetry/tracing.py", ".raw.read(_ANSWER_BYTES)", ".raw.read()"
+    ),
     "test_of_what_a_source_writes_without_an_end_little_is_read": Removal(
         "keygraph/engines/dynamodb/client.py", "_CREDENTIALS_BYTES = 64 * 1024", "_CREDENTIALS_BYTES = 2**30"
     ),

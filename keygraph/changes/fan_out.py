@@ -45,6 +45,8 @@ _AT_ONCE_BYTES = 1024 * 1024
 """A reader returns the changes of about so many bytes, which take 30 times as much memory when they were read."""
 _LONGEST_BYTES = 16 * 1024 * 1024
 """No change has more: two items of 400 KB take six times as much as text, or twelve if they are numbers of one digit."""
+_ANSWER_BYTES = _READ_ENTRIES * 10 * 1024 * 1024
+"""No answer of the server has more: so much in each entry."""
 _WAITED_SECONDS = 2.0
 """How long a read waits for the next change."""
 _TIMEOUT_SECONDS = 5.0
@@ -79,15 +81,33 @@ def fan_out_client(address: str) -> Redis:
     Raises ModuleNotFoundError without its library, ValueError for an address that it cannot use.
     """
     # Imported here, because only those who use it have it installed.
+    from redis._parsers import _AsyncRESP2Parser
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
+    from redis.exceptions import RedisError
+
+    class LimitedParser(_AsyncRESP2Parser):
+        """Reads no answer without an end: no public setting limits them."""
+
+        async def _readline(self) -> bytes:
+            # What was read is kept for another attempt at the same answer, which there is none of.
+            self._chunks.clear()
+            if self._pos > _ANSWER_BYTES:
+                raise ValueError("an answer that is too long")
+            return await super()._readline()
+
+        async def _read(self, length: int) -> bytes:
+            if length > _LONGEST_BYTES:
+                raise ValueError("a text that is too long")
+            return await super()._read(length)
 
     scheme, _, rest = address.partition("://")
     # A lost connection is to be noticed, so that the client does not try again by itself.
     client = Redis.from_url(
         f"{_SCHEMES[scheme]}://{rest}",
         protocol=2,
+        parser_class=LimitedParser,
         retry=Retry(NoBackoff(), 0),
         socket_timeout=_TIMEOUT_SECONDS,
         socket_connect_timeout=_TIMEOUT_SECONDS,
@@ -95,7 +115,7 @@ def fan_out_client(address: str) -> Redis:
     )
     try:
         cast(Any, client.connection_pool).make_connection()
-    except TypeError as error:
+    except (TypeError, RedisError) as error:
         raise ValueError(f"an option of the address: {error}") from None
     return client
 

@@ -1,0 +1,46 @@
+"""What the fan-out's client reads of a server that answers without an end."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from keygraph import Table
+from keygraph.changes import fan_out
+from keygraph.changes.fan_out import PublishedChanges, fan_out_client
+from keygraph.errors import Unavailable
+
+
+@pytest.mark.parametrize(
+    ("head", "part"),
+    [
+        (b"$9999999999\r\n", b"a" * 2**16),
+        (b"*9999999999\r\n", b"$65536\r\n" + b"a" * 2**16 + b"\r\n"),
+        (b"*9999999999\r\n", b":1\r\n" * 2**14),
+    ],
+)
+async def test_an_answer_of_the_fan_out_without_an_end_is_not_read(
+    head: bytes, part: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fan_out, "_ANSWER_BYTES", 2**18)
+    written = 0
+
+    async def answer(requests: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        await requests.read(2**16)
+        writer.write(head)
+        with suppress(ConnectionError):
+            while written < 2**27:
+                writer.write(part)
+                written += 2**16
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        address = f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(Unavailable, match="ValueError"):
+            async with fan_out_client(address) as client:
+                await PublishedChanges(client, Table("Shop", partition_key="pk")).start_at_latest()
+    assert written < 2**26
