@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -39,6 +40,7 @@ _PARENT_FIELDS = (b"traceparent", b"tracestate", b"baggage")
 """The header fields that name the parent span (W3C Trace Context and Baggage)."""
 _LAST_SECONDS = 2.0
 """How long a server that stops waits for the collector."""
+_ANSWER_BYTES = 64 * 1024
 
 
 class Tracing:
@@ -217,5 +219,25 @@ def _exporting() -> Tracing:
 
     resource = Resource({"service.name": "keygraph"}).merge(OTELResourceDetector().detect())
     provider = Provider(resource=Resource.create().merge(resource))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    # A credential provider makes a session of its own.
+    has_session = any(name.endswith("_CREDENTIAL_PROVIDER") for name in os.environ)
+    exporter = OTLPSpanExporter(session=None if has_session else _limited_session())
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     return Tracing(provider, provider)
+
+
+def _limited_session() -> Any:
+    """Returns a session that reads little of a collector's answer, in which nothing is needed, and follows no redirect."""
+    from requests import Session
+
+    class LimitedSession(Session):
+        def get_redirect_target(self, resp: Any) -> None:
+            return None
+
+        def send(self, request: Any, **options: Any) -> Any:
+            response = super().send(request, **{**options, "stream": True})
+            raw, response.raw = response.raw, BytesIO(response.raw.read(_ANSWER_BYTES))
+            raw.close()
+            return response
+
+    return LimitedSession()
