@@ -215,6 +215,7 @@ class TestHeads:
 
     async def test_what_others_read_differently_is_refused(self, protocol: Protocol) -> None:
         post, get = "POST / HTTP/1.1\r\nHost: k\r\n", "GET / HTTP/1.1\r\nHost: k\r\n"
+        chunked = f"{post}Transfer-Encoding: chunked"
         # httptools refuses these itself.
         coding = 400 if protocol is HttpToolsConnection else 501
         # It ignores line ends before a request.
@@ -224,10 +225,10 @@ class TestHeads:
                 f"{post}Transfer-Encoding: gzip, chunked": 501,
                 f"{post}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked": 501,
                 f"{post}Transfer-Encoding: gzip": 501,
-                f"{post}Transfer-Encoding: chunked, chunked": coding,
-                f"{post}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked": coding,
+                f"{chunked}, chunked": coding,
+                f"{chunked}\r\nTransfer-Encoding: chunked": coding,
                 f"{post}Transfer-Encoding: identity, chunked": 501,
-                f"{post}Transfer-Encoding: chunked\r\nContent-Length: 5": 400,
+                f"{chunked}\r\nContent-Length: 5": 400,
                 "POST / HTTP/1.0\r\nHost: k\r\nTransfer-Encoding: chunked": 400,
                 f"{post}Transfer-Encoding: Chunked": 200,
                 f"{get}Expect: x": 417,
@@ -244,13 +245,16 @@ class TestHeads:
                 "GET / RTSP/1.0\r\nHost: k": 400,
                 f"{get}\r\nGET /  HTTP/1.1\r\nHost: k": 400,
                 f"{get}Content-Length: 14\r\n\r\nGET / HTTP/1.1GET / RTSP/1.1\r\nHost: k": 400,
+                "GET  / HTTP/1.1\r\nX: GET / HTTP/1.1\r\nHost: k": 400,
+                f"{chunked}\r\n\r\n10;a=b\r\nGET / HTTP/1.1\r\n\r\n0\r\n\r\nGET  / HTTP/1.1\r\nHost: k": 400,
+                f"{chunked}\r\n\r\n1\r\nx\r\n0\r\nX: GET / HTTP/1.1\r\n\r\nGET  / HTTP/1.1\r\nHost: k": 400,
                 f"{get}X: a\n": 400,
                 f"{get}X: a\r\n b": 400,
                 f"{get}X: a\r\n\tb": 400,
                 f"{get}X: a\x01": 400,
                 "GET / HTTP/1.1\nHost: k\n": 400,
                 f"\n\r\n{get}X: a": before,
-                f"{post}Transfer-Encoding: chunked\r\n\r\n3;a\rb\r\nx": 400,
+                f"{chunked}\r\n\r\n3;a\rb\r\nx": 400,
             }.items():
                 client = await server.connect()
                 await client.send(f"{head}\r\n\r\n0\r\n\r\n".encode())

@@ -82,7 +82,7 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         self._offers: list[tuple[bytes, bytes]] = []
         self._cause: ConnectionRefusal = NOT_HTTP
         self._head = b""
-        """The bytes that came since the last request line was read."""
+        """The bytes that came and belong to no head, chunk or body that was read."""
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -106,8 +106,6 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
                 return
             else:
                 break
-        if self.reading is not HEAD:
-            self._head = b""
 
     def _head_without_upgrade(self) -> bytes:
         """The head that was read, for a new parser, without its offer to change the protocol."""
@@ -165,9 +163,10 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         method, version = parser.get_method(), parser.get_http_version()
         names = [name for name, _ in self.headers]
         refusal = self.head_problem(method, self.url, version, self.headers, len(self.bodies))
-        _, written, self._head = self._head.partition(self._first_line() + b"\r\n")
-        if refusal is None and not written:
+        line, head = self._first_line(), self._head.lstrip(b"\r\n")
+        if refusal is None and not head.startswith(line + b"\r\n"):
             refusal = NOT_HTTP  # the parser takes more spaces, and RTSP
+        self._head = head[len(line) :].partition(b"\r\n\r\n")[2]
         if refusal is not None:
             self._cause = refusal
             raise _RefusedError
@@ -226,9 +225,18 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         }
         self._target = self.url
 
+    def on_chunk_header(self) -> None:
+        self._head = self._head.partition(b"\r\n")[2]
+
     def on_body(self, body: bytes) -> None:
+        self._head = self._head[len(body) :]
         self.body_received(len(body))
         super().on_body(body)
+
+    def on_chunk_complete(self) -> None:
+        head = self._head
+        # Trailers follow the last chunk.
+        self._head = head[2:] if head.startswith(b"\r\n") else head.partition(b"\r\n\r\n")[2]
 
     def on_message_complete(self) -> None:
         if not self._is_upgrade:
