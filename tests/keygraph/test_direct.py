@@ -40,8 +40,15 @@ from keygraph.engines.dynamodb.http1 import Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import Received, TransportName, UnreadableAnswer, in_thread
+from keygraph.engines.dynamodb.transport import (
+    LARGE_ANSWER,
+    Received,
+    TransportName,
+    UnreadableAnswer,
+    in_thread,
+)
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
+from keygraph.turns import BUDGET, WorkBudget
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
@@ -281,9 +288,28 @@ async def test_others_run_while_a_large_answer_is_read(monkeypatch: pytest.Monke
         return part
 
     monkeypatch.setattr(items, "_unchanged", interruptible)
-    assert await in_thread(lambda: _answer(reply)) == {"Items": [item] * 50}
+    assert await in_thread(lambda: _answer(reply), len(reply.body)) == {"Items": [item] * 50}
     assert len(threads) > 50 * 5_000
     assert threading.get_ident() not in threads
+
+
+async def test_whoever_needs_little_is_not_behind_those_who_need_much() -> None:
+    """Neither behind one large answer nor behind many smaller ones."""
+    may_go_on, read = threading.Event(), list[str]()
+
+    async def answer(client: str, size: int) -> None:
+        budget = WorkBudget()
+        budget.client = client
+        BUDGET.set(budget)
+        await in_thread(lambda: read.append(client), size)
+
+    blocking = [asyncio.create_task(in_thread(may_go_on.wait, size)) for size in (LARGE_ANSWER + 1, 1)]
+    sent = [("a", 900), ("a", 900), ("b", 900), ("b", 900), ("c", 100), ("c", 100)]
+    answering = [asyncio.create_task(answer(*each)) for each in sent]
+    await asyncio.sleep(0)
+    may_go_on.set()
+    await asyncio.gather(*blocking, *answering)
+    assert read == ["c", "c", "a", "b", "a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from botocore import exceptions as boto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.engines.dynamodb.http1 import AnswerTooLarge, Malformed, Pool, Reply
+from keygraph.admission import Overloaded
+from keygraph.engines.dynamodb.http1 import AnswerTooLarge, LargeReplies, Malformed, Pool, Reply
+from keygraph.turns import BUDGET, WorkBudget
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -271,6 +273,21 @@ async def test_large_answers_wait_until_earlier_ones_are_used(framing: bytes) ->
                 assert (await pool.post("", b"small")).body == b"small"
             assert not any(each.done() for each in waiting)
             del done, reply
+
+
+async def test_clients_take_turns_with_large_answers_and_too_many_are_refused() -> None:
+    large, read = LargeReplies(), list[str]()
+
+    async def take(client: str) -> None:
+        budget = WorkBudget()
+        budget.client = client
+        BUDGET.set(budget)
+        await large.take(Reply(10_000_000))
+        read.append(client)
+
+    taken = await asyncio.gather(*map(take, "aaaaaaaaab"), return_exceptions=True)
+    assert [type(each) for each in taken if each is not None] == [Overloaded] * 2
+    assert read == ["a", "a", "b", "a", "a", "a", "a", "a"]
 
 
 async def test_a_large_answer_that_nobody_waits_for_gives_its_place_to_others() -> None:

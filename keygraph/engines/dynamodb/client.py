@@ -146,7 +146,7 @@ class _Response:
         if b"\\ud" in body or b"\\uD" in body:
             try:
                 if is_large(body):
-                    await transport.in_thread(partial(parsed_in_turns, body))
+                    await transport.in_thread(partial(parsed_in_turns, body), len(body))
                 else:
                     orjson.loads(body)
             except (ValueError, RecursionError) as error:
@@ -166,7 +166,7 @@ class _Parser(AioJSONParser):
         body = response["body"]
         if not is_large(body):
             return await super()._do_parse(response, shape)  # type: ignore[misc]  # not in its stubs
-        parsed = await transport.in_thread(partial(self._handle_json_body, body, shape))  # type: ignore[attr-defined]
+        parsed = await transport.in_thread(partial(self._handle_json_body, body, shape), len(body))  # type: ignore[attr-defined]
         self._inject_response_metadata(parsed, response["headers"])  # type: ignore[attr-defined]
         return parsed
 
@@ -207,7 +207,8 @@ class ClientTransport:
         except _UNREAD as error:
             # botocore checks the types of parameters, but not those of an answer.
             raise transport.UnreadableAnswer("an answer that botocore cannot read") from error
-        return transport.Received(lambda: answer, sent.isdecimal() and int(sent) > BYTES_AT_ONCE)
+        size = int(sent) if sent.isdecimal() else 0
+        return transport.Received(lambda: answer, size if size > BYTES_AT_ONCE else 0)
 
     async def close(self) -> None:
         """Closes the clients and their connections, also if it is canceled meanwhile."""

@@ -95,10 +95,11 @@ class DirectTransport:
             raise boto.ChecksumError(
                 checksum_type="crc32", expected_checksum=repr(expected), actual_checksum=repr(actual)
             )
+        size = len(reply.body) if is_large(reply.body) else 0
         if reply.status == 200:
-            return transport.Received(partial(_answer, reply), is_large(reply.body))
+            return transport.Received(partial(_answer, reply), size)
         refused = partial(self._refusal, operation, reply, now)
-        raise await transport.in_thread(refused) if is_large(reply.body) else refused()
+        raise await transport.in_thread(refused, size) if size else refused()
 
     async def close(self) -> None:
         """Closes the connections, including the client's, also if it is canceled meanwhile."""

@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from contextvars import Context
 from ipaddress import ip_address
@@ -21,10 +21,13 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
+from keygraph.admission import Overloaded
 from keygraph.chunks import is_mostly_framing
 from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.limits import BATCH_GET_BYTES, TRANSACTION_BYTES
+from keygraph.engines.dynamodb.transport import LARGE_ANSWER
 from keygraph.errors import without_frames
+from keygraph.turns import ClientsInTurn, operation_client
 
 CONNECT_SHARE, READ_SHARE = 4, 2
 """The shares of a deadline that connecting and a silence may take: a lost connection leaves time for another attempt."""
@@ -35,9 +38,9 @@ _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
 """How many times within `read_seconds` the pool checks for silent connections."""
 _HEAD_BYTES = 16 * 1024
-_LARGE, _LARGE_IN_ALL = 64 * 1024, 16 * 1024 * 1024
-"""The rest of a larger answer is read when all of these together have no more bytes. It takes up to 30 times as much memory
-when it is decoded, one after the other."""
+_LARGE_IN_ALL, _LARGE_WAITING = 8 * 1024 * 1024, 128 * 1024 * 1024
+"""The rest of an answer of more than `LARGE_ANSWER` is read when all of these together have fewer bytes: it takes up to 30
+times as much memory when it is decoded, one after the other. So many bytes wait for that, up to half of one client."""
 _INTERIM_ANSWERS = 16
 """How many may come before an answer. DynamoDB sends none, and each takes as long as an answer."""
 ANSWER_BYTES = 4 * BATCH_GET_BYTES
@@ -252,9 +255,8 @@ class _HttpConnection(asyncio.BufferedProtocol):
     It has its own buffer. Without one, asyncio allocates 256 KB for each read, which costs more than the read.
     """
 
-    def __init__(self, large: LargeReplies) -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._large = large
         self._received = 0
         """The bytes of the answer that have come."""
         self.transport: asyncio.Transport
@@ -270,12 +272,12 @@ class _HttpConnection(asyncio.BufferedProtocol):
         """When its last request began, by the wall clock, which continues while the process is frozen, as on AWS Lambda."""
         self.may_go_on = True
         """Whether another request may be sent: no answer is due, and the last one was complete."""
-        self.is_answered = False
-        """Whether anything has come back for the last request."""
+        self.is_answered = self.is_whole = False
+        """Whether anything has come back for the last request, and whether it is its whole answer."""
 
     def ask(self, request: bytes, most: int) -> asyncio.Future[Reply]:
         """Sends a request; its answer, with a body of at most `most` bytes, fails with ConnectionError, TimeoutError,
-        SSLError or Malformed.
+        SSLError or Malformed. Of a large one, it is the beginning: `go_on` reads the rest.
 
         Raises ConnectionError if the connection has ended. `settle` must follow.
         """
@@ -284,7 +286,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
         self._reply = Reply(most)
         whole = self._whole = self._loop.create_future()
         self.heard = self._loop.time()
-        self.may_go_on = self.is_answered = False
+        self.may_go_on = self.is_answered = self.is_whole = False
         self._received = 0
         self.transport.write(request)
         return whole
@@ -334,18 +336,20 @@ class _HttpConnection(asyncio.BufferedProtocol):
             self._fail(error)
             return
         if reply is not None:
-            self.may_go_on = reply.may_go_on
+            self.may_go_on, self.is_whole = reply.may_go_on, True
             whole.set_result(reply)
-        elif before <= _LARGE < self._received:
-            self._large.add(self, self._reply)
+        elif before <= LARGE_ANSWER < self._received:
+            self.transport.pause_reading()
+            whole.set_result(self._reply)
 
-    def go_on(self, reply: Reply) -> bool:
-        """Reads the rest of a large answer. Returns whether anybody waits for it."""
-        if self._reply is not reply or self.transport.is_closing():
-            return False
+    def go_on(self) -> asyncio.Future[Reply]:
+        """Reads the rest of a large answer."""
+        if self.is_lost:
+            raise ConnectionResetError("the connection was cut")
+        whole = self._whole = self._loop.create_future()
         self.heard = self._loop.time()
         self.transport.resume_reading()
-        return True
+        return whole
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_lost = True
@@ -355,6 +359,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
             return
         reply = None if error is not None else self._reply.end()
         if reply is not None:
+            self.is_whole = True
             self._whole.set_result(reply)
         elif isinstance(error, ssl.SSLError):
             self._fail(error)
@@ -363,28 +368,42 @@ class _HttpConnection(asyncio.BufferedProtocol):
 
 
 class LargeReplies:
-    """The large answers that are read, or not decoded yet. Others wait, unread, in the order of their coming."""
+    """The large answers that are read, or not decoded yet. Others wait, unread, and their clients go in turn."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._bytes = 0
-        self._waiting: deque[tuple[_HttpConnection, Reply]] = deque()
+        self._waiting = ClientsInTurn[tuple[int, asyncio.Future[None]]]()
+        self._waiting_bytes = Counter[str]()
+        """Of each client, and of all."""
 
-    def add(self, connection: _HttpConnection, reply: Reply) -> None:
-        """Counts an answer until nobody references it. If there are too many, its connection waits."""
-        connection.transport.pause_reading()
-        self._waiting.append((connection, reply))
-        self._read_waiting()
+    async def take(self, reply: Reply) -> None:
+        """Waits until the rest of an answer may be read. Counts it until nobody references it. Raises Overloaded if too
+        many wait."""
+        size = reply.size
+        if self._bytes < _LARGE_IN_ALL:
+            self._bytes += size
+        else:
+            await self._wait(operation_client(), size)
+        weakref.finalize(reply, self._end_from_any_thread, size).atexit = False
 
-    def _read_waiting(self) -> None:
-        while self._waiting:
-            connection, reply = self._waiting[0]
-            if self._bytes and self._bytes + reply.size > _LARGE_IN_ALL:
-                return
-            del self._waiting[0]
-            if connection.go_on(reply):
-                self._bytes += reply.size
-                weakref.finalize(reply, self._end_from_any_thread, reply.size).atexit = False
+    async def _wait(self, client: str, size: int) -> None:
+        waiting, shares = self._waiting_bytes, {"all": _LARGE_WAITING, client: _LARGE_WAITING // 2}
+        if client and any(waiting[each] and waiting[each] + size > most for each, most in shares.items()):
+            raise Overloaded("the server has too much to do: try again in a second")
+        turn = self._loop.create_future()
+        self._waiting.add((size, turn))
+        waiting.update(dict.fromkeys(shares, size))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._end(size)
+            raise
+        finally:
+            waiting.subtract(dict.fromkeys(shares, size))
+            if not waiting[client]:
+                del waiting[client]
 
     def _end_from_any_thread(self, size: int) -> None:
         with suppress(RuntimeError):  # the loop may be closed by then
@@ -392,7 +411,12 @@ class LargeReplies:
 
     def _end(self, size: int) -> None:
         self._bytes -= size
-        self._read_waiting()
+        while self._bytes < _LARGE_IN_ALL and (taken := self._waiting.take()) is not None:
+            client, (size, turn) = taken
+            if not turn.done():
+                self._waiting.count(client, size)
+                self._bytes += size
+                turn.set_result(None)
 
 
 def addresses_of(host: str, port: int, family: int = 0) -> list[str]:
@@ -446,7 +470,11 @@ class Pool:
             if self._looking is None:
                 self._look_later()
             try:
-                return await connection.ask(request, most)
+                reply = await connection.ask(request, most)
+                if not connection.is_whole:
+                    await self._large.take(reply)
+                    reply = await connection.go_on()
+                return reply
             except OSError as error:
                 # An idle connection may have ended without notice; a new one has not.
                 is_stale = not is_new and not connection.is_answered
@@ -545,7 +573,7 @@ class Pool:
 
     async def _connected_to(self, address: str) -> _HttpConnection:
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: _HttpConnection(self._large),
+            _HttpConnection,
             address,
             self._port,
             ssl=self._tls,

@@ -114,8 +114,8 @@ class Sender:
         def content() -> Answered:
             return decoded(wire, received.body(), self.table)
 
-        if received.is_large:
-            return await in_thread(content)
+        if received.size:
+            return await in_thread(content, received.size)
         budget = BUDGET.get()
         if budget is not None and budget.is_round_over and not budget.was_let_through():
             # Hundreds of answers may have come at the same time.

@@ -7,19 +7,32 @@ which takes a tenth of its processor time (`python -m bench.transport`).
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from keygraph.admission import Admission
 from keygraph.engines.dynamodb.requests import Wire
+from keygraph.turns import operation_client
 
 Body: TypeAlias = dict[str, Any]
 TransportName: TypeAlias = Literal["direct", "aioboto3"]
 """Which transport carries the requests for data."""
 _T = TypeVar("_T")
 
-_READING = ThreadPoolExecutor(1, thread_name_prefix="keygraph-decoding")
-"""Its thread is started on first use."""
+_CLIENTS = 1_000
+"""Of more than so many clients, what those have had whose answers were read is forgotten."""
+LARGE_ANSWER = 128 * 1024
+"""The bytes of an answer that does not wait for larger ones. It is decoded in some ten milliseconds."""
+_SMALL_THREAD, _LARGE_THREAD = (
+    ThreadPoolExecutor(1, thread_name_prefix="keygraph-decoding") for _ in range(2)
+)
+"""They are started on first use."""
+_DECODING = Admission(1, sys.maxsize)
+"""The place of whoever has a large answer decoded. Those that wait have a place among the operations, which are limited."""
 
 
 class UnreadableAnswer(Exception):
@@ -31,8 +44,8 @@ class Received(NamedTuple):
 
     body: Callable[[], Body]
     """Binary values in it are bytes or base64."""
-    is_large: bool = False
-    """Whether parsing and decoding it takes milliseconds."""
+    size: int = 0
+    """Its bytes, if parsing and decoding it takes milliseconds."""
 
 
 class Transport(Protocol):
@@ -45,6 +58,50 @@ class Transport(Protocol):
         """Closes its connections."""
 
 
-async def in_thread(read: Callable[[], _T]) -> _T:
-    """Returns what reading a large answer gives. It is read beside other requests."""
-    return await asyncio.get_running_loop().run_in_executor(_READING, read)
+async def in_thread(read: Callable[[], _T], size: int) -> _T:
+    """Returns what reading an answer of so many bytes gives. It is read beside other requests. Clients take turns."""
+    client = operation_client()
+    if size <= LARGE_ANSWER:
+        answer = Future[_T]()
+        _WAITING.add(client, size, (read, answer))
+        _SMALL_THREAD.submit(_read_next)
+        return await asyncio.wrap_future(answer)
+    async with _DECODING.place(clients=(client,) if client else ()):
+        return await asyncio.get_running_loop().run_in_executor(_LARGE_THREAD, read)
+
+
+class _Waiting:
+    """The answers that wait for the thread. It reads them in the order in which they would end if it read a part of each
+    client's at the same time: whoever needs little is not behind those who need much, however many they are."""
+
+    def __init__(self) -> None:
+        self._answers: list[tuple[int, int, int, tuple[Callable[[], Any], Future[Any]]]] = []
+        self._numbers = count()
+        self._now = 0
+        """When the last one began, in bytes that were read of one client."""
+        self._ends = dict[str, int]()
+        """When the last of each client ends."""
+
+    def add(self, client: str, size: int, answer: tuple[Callable[[], Any], Future[Any]]) -> None:
+        if len(self._ends) > _CLIENTS:
+            self._ends = {each: ends for each, ends in self._ends.items() if ends > self._now}
+        begins = max(self._now, self._ends.get(client, 0))
+        self._ends[client] = begins + size
+        heappush(self._answers, (begins + size, next(self._numbers), begins, answer))
+
+    def take(self) -> tuple[Callable[[], Any], Future[Any]]:
+        _, _, begins, answer = heappop(self._answers)
+        self._now = max(self._now, begins)
+        return answer
+
+
+_WAITING = _Waiting()
+
+
+def _read_next() -> None:
+    read, answer = _WAITING.take()
+    if answer.set_running_or_notify_cancel():
+        try:
+            answer.set_result(read())
+        except BaseException as error:
+            answer.set_exception(error)
