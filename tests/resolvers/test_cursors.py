@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Many, Reach, Table, node, reach, read
+from keygraph import ID, Graph, Index, Many, Reach, Table, many, node, reach, read
 from keygraph_resolvers import Service
 from tests.conftest import MakeStore, in_one_world
 from tests.resolvers.paging import BOOK_LOANS, page
@@ -163,28 +163,33 @@ async def test_a_cursor_tells_no_key(lent: World, name: str) -> None:
 
 
 async def test_a_page_that_ends_early_does_not_tell_the_length_of_a_hidden_key(make_store: MakeStore) -> None:
+    by_name = Index("by-name", "NamePK", "NameSK")
+
     @node("BOX#{box_id}", access=[read()])
     class Box:
         box_id: ID
         notes: Many[Note]
+        named: Many[Note] = many(index=by_name)
         near: Reach[Note] = reach("notes", depth=1)
 
-    @node("{box}", "NOTE#{name}", access=[read(where={"is_shown": True})])
+    @node("{box}", "NOTE#{name}", by_name("{box}", "{name}"), access=[read(where={"is_shown": True})])
     class Note:
         box: Box
         name: str
         is_shown: bool
 
-    graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Note)
+    graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_name]), Box, Note)
     made = world(graph, await make_store(graph.table), read_budget=5)
     lengths = set()
-    for box, end in (("1", ""), ("2", "k" * 300)):
-        notes = [{"PK": f"BOX#{box}", "SK": f"NOTE#{number}{end}", "is_shown": False} for number in range(9)]
-        await made.put({"PK": f"BOX#{box}", "SK": f"BOX#{box}"}, *notes)
+    for box, end in (("1", ""), ("2", "k" * 1000)):
+        names = [f"{number}{end}" for number in range(9)]
+        notes = [{"PK": f"BOX#{box}", "SK": f"NOTE#{name}", "is_shown": False} for name in names]
+        keys = [{"NamePK": f"BOX#{box}", "NameSK": name} for name in names]
+        await made.put({"PK": f"BOX#{box}", "SK": f"BOX#{box}"}, *map(dict.__or__, notes, keys))
         page = "{ nodes { name } pageInfo { hasNextPage endCursor } }"
-        found = await made.ask(f'{{ box(boxId: "{box}") {{ notes {page} near {page} }} }}')
-        pages = [found["box"][name] for name in ("notes", "near")]
-        assert [(each["nodes"], each["pageInfo"]["hasNextPage"]) for each in pages] == [([], True)] * 2
+        found = await made.ask(f'{{ box(boxId: "{box}") {{ notes {page} named {page} near {page} }} }}')
+        pages = [found["box"][name] for name in ("notes", "named", "near")]
+        assert [(each["nodes"], each["pageInfo"]["hasNextPage"]) for each in pages] == [([], True)] * 3
         lengths |= {len(each["pageInfo"]["endCursor"]) for each in pages}
     assert len(lengths) == 1
 

@@ -24,9 +24,9 @@ from keygraph.lists.query import ListQuery
 
 _BLOCK_BYTES = 16
 """Contents are padded to a multiple of this."""
-_HIDDEN_BLOCK_BYTES = 1024
-"""The same where they have the key of an item that the viewer need not see: the length of a cursor does not reveal the
-length of the key."""
+_HIDDEN_BLOCK_BYTES = 4608
+"""The same where they have the keys of an item that the viewer need not see, in the table and in an index: the length of a
+cursor does not reveal their lengths."""
 _LONG = 4096
 """The size from which contents are compressed: those of a list never are."""
 
