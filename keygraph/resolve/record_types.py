@@ -112,7 +112,7 @@ class RecordTypes:
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
         """Returns the other types whose items can be inside the range that the path reads."""
         self.with_same_key: Callable[[RecordType], tuple[RecordType, ...]] = cache(self._find_same_key)
-        """Returns the other types whose items can have a type's table key: their type attributes tell them apart."""
+        """Returns the other types whose items can have a type's table key."""
 
     # --- What was declared ----------------------------------------------------------------------------
 
@@ -498,7 +498,6 @@ class RecordTypes:
             for other in self.types.values()
             if other is not record
             and not other.is_virtual
-            and self.type_values.exclude(record, other)
             and not are_disjoint(own, shape(*other.table_keys.templates))
         )
 

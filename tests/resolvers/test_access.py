@@ -427,13 +427,24 @@ async def test_the_cost_does_not_tell_of_another_type_with_that_key(make_store: 
     class Place:
         name: ID
 
+    @node("{name}", "CAR", type="CAR", access=[read()])
+    class Car:
+        name: ID
+
+    @node("{name}", "CAR", type={"kind": "CAR", "use": "TAXI"}, access=[read(where={"boss": viewer("sub")})])
+    class Taxi:
+        name: ID
+        boss: str | None
+
     table = Table("Names", partition_key="PK", sort_key="SK")
-    graph = Graph(table, Person, Firm, Place, type_attribute="kind").check()
+    graph = Graph(table, Person, Firm, Place, Car, Taxi, type_attribute="kind").check()
     made = world(graph, await make_store(table))
     await made.put({"PK": "h", "SK": "WHO", "kind": "FIRM", "boss": "c", "more": "x" * 9_000})
+    await made.put({"PK": "h", "SK": "CAR", "kind": "CAR", "use": "TAXI", "boss": "c"})
     for document, is_told in (
         ('{ person(name: "h") { name } }', False),
         ('{ person(name: "none") { name } }', False),
+        ('{ car(name: "h") { name } }', False),
         ('{ place(name: "none") { name } }', True),
     ):
         found = await made.service.execute(OperationRequest(document, viewer=A, with_cost=True))
