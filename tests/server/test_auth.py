@@ -370,7 +370,7 @@ class TestPublishedKeys:
             "kty": "oct", "kid": "shared", "alg": "HS256",
             "k": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
         }  # fmt: skip
-        for other in ({"use": "enc"}, {"use": "sig", "key_ops": ["encrypt"]}):
+        for other in ({"use": "enc"}, {"use": "sig", "key_ops": ["encrypt"]}, {"key_ops": "no verify"}):
             issuer.publish("one", RSA_KEY, **other)
             tokens = Tokens(PublishedKeys(issuer.url))
             for given in (signed(), token(SECRET, "HS256", {"kid": "shared"})):

@@ -253,7 +253,7 @@ def _verifying(published: Any) -> PublicKeys:
             if any(len(str(value)) > _LONGEST_MEMBER for value in public.values()):
                 raise ValueError("a part of it is too long")
             key = PyJWK.from_dict(public)
-            algorithms = _algorithms_of(key.key) if "verify" in each.get("key_ops", ["verify"]) else ()
+            algorithms = _algorithms_of(key.key) if "verify" in [*each.get("key_ops", ["verify"])] else ()
         except Exception as error:  # one odd key must not hide the others, and PyJWT checks little of it
             odd.append(str(error) or type(error).__name__)
             continue
