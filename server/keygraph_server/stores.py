@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shlex
 import socket
 from collections import Counter
@@ -218,4 +219,6 @@ def is_same_file(one: Path | None, other: Path | None) -> bool:
     """Whether two SQLite files are one, also by a link or another spelling."""
     if one is None or other is None:
         return False
-    return one.samefile(other) if one.exists() and other.exists() else one.resolve() == other.resolve()
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)  # also of a link that leads to itself

@@ -347,6 +347,30 @@ async def test_nothing_is_acknowledged_after_another_process_has_lost_the_file(
         assert (await shop.send(Count("p"))).count == 1
 
 
+async def test_what_is_acknowledged_before_another_process_takes_the_log_away_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, loop = tmp_path / "shop.db", asyncio.get_running_loop()
+    monkeypatch.setattr(engine, "_WATCHED_SECONDS", 3600)
+    async with opened(path) as one, open_sqlite(path, SHOP) as other:
+        await put(other, {"PK": "p", "SK": "before"})
+        assert one.outage is None
+        unlink_log = one._files.unlink_log
+
+        def unlink_late() -> None:
+            monkeypatch.undo()
+            asyncio.run_coroutine_threadsafe(put(other, {"PK": "p", "SK": "late"}), loop).result()
+            unlink_log()
+
+        monkeypatch.setattr(one._files, "unlink_log", unlink_late)
+        os.utime(path)
+        assert "shop.db was replaced" in (one.outage or "")
+        await one._writing.run(int)
+        await one.close()
+    async with open_sqlite(path, SHOP) as shop:
+        assert (await shop.send(Count("p"))).count == 2
+
+
 async def _refused(shop: SQLiteStore) -> str:
     """Returns why a write is refused, and then a read as well."""
     with pytest.raises(Unavailable) as write:

@@ -270,11 +270,17 @@ class SQLiteStore:
             self._last_log = self._files.log_state
         # Later, others may have written into the log. While they read, it cannot be emptied.
         if not self._is_log_empty and self._files.is_log_whole and self._files.log_state == self._last_log:
-            with suppress(sqlite3.Error), self._writing.connection() as connection:
-                [is_busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                self._is_log_empty = not is_busy
+            self._empty_log()
         if self._is_log_empty and self._files.is_lost:
             self._files.unlink_log()
+            # Until then, other processes may have acknowledged writes; but none that use another file.
+            if not self._files.is_another_there:
+                self._empty_log()
+
+    def _empty_log(self) -> None:
+        with suppress(sqlite3.Error), self._writing.connection() as connection:
+            [is_busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._is_log_empty = not is_busy
 
     # --- Reads ------------------------------------------------------------------------------------------
 
