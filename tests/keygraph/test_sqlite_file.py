@@ -12,11 +12,12 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -35,10 +36,11 @@ from keygraph.dynamo.store import (
     Write,
     pages,
 )
+from keygraph.dynamo.streams import DescribeStream, EnableStream, ReadRecords, Stream
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.sqlite import engine
 from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
-from keygraph.errors import Unavailable
+from keygraph.errors import StreamTrimmed, TokenReused, Unavailable
 from tests.keygraph.shop import SHOP, opened, put
 
 
@@ -187,6 +189,32 @@ async def test_a_damaged_item_is_one_clear_line(tmp_path: Path, column: str, val
         ):
             with pytest.raises(Unavailable, match=r"cannot be used: an item in it is damaged$"):
                 await store.send(request)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        *[("keygraph_tables", "schema", text) for text in ("{nope", "[]", "{}")],
+        *[("keygraph_tokens", "asked", value) for value in ("x", -1)],
+        *[("sqlite_sequence", "seq", value) for value in ("x", None)],
+        *[("%changes%", column, value) for column in ("at", "bytes") for value in ("x", 2**63 - 1)],
+    ],
+)
+async def test_what_another_program_writes_beside_items_is_no_fault(
+    tmp_path: Path, table: str, column: str, value: object
+) -> None:
+    add = Transaction((UpdateItem(("p", "1"), (SetTo(("a",), "b"),)),), "t")
+    async with opened(tmp_path / "shop.db") as shop:
+        await shop.send(EnableStream())
+        await shop.send(add)
+        stream = cast(Stream, await shop.send(DescribeStream())).name
+        with closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as connection:
+            find = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE ?"
+            [(name,)] = connection.execute(find, (table,)).fetchall()
+            connection.execute(f'UPDATE "{name}" SET {column} = ?', (value,))
+        for request in (DescribeTable(), add, Write(DeleteItem(("p", "1"))), ReadRecords(stream, stream)):
+            with suppress(TokenReused, StreamTrimmed, Unavailable):
+                await shop.send(request)
 
 
 async def test_an_item_of_another_key_than_its_row_is_damaged(tmp_path: Path) -> None:

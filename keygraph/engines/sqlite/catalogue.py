@@ -19,7 +19,7 @@ from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.streams import Stream, StreamShard
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.engines.sqlite.changes import create_log
-from keygraph.engines.sqlite.layout import Layout
+from keygraph.engines.sqlite.layout import FAULTS, Layout
 from keygraph.engines.sqlite.writes import fill_index
 from keygraph.errors import TableMissing, Unavailable
 
@@ -201,11 +201,14 @@ def _text(schema: dict[str, Any]) -> str:
 
 
 def _layout(number: int, text: str) -> Layout:
-    schema: dict[str, Any] = orjson.loads(text)
-    entries = schema["indexes"]
-    places = {entry["name"]: entry["at"] for entry in entries}
-    unfinished = {entry["name"] for entry in entries if "looked_at" in entry}
-    return Layout(_table(schema), number, places, unfinished, schema.get("log"), text)
+    try:
+        schema: dict[str, Any] = orjson.loads(text)
+        entries = schema["indexes"]
+        places = {entry["name"]: entry["at"] for entry in entries}
+        unfinished = {entry["name"] for entry in entries if "looked_at" in entry}
+        return Layout(_table(schema), number, places, unfinished, schema.get("log"), text)
+    except FAULTS as error:
+        raise Unavailable("the table's file cannot be used: its list of tables is damaged") from error
 
 
 def _schema(table: Table) -> dict[str, Any]:

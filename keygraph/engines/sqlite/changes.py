@@ -38,7 +38,9 @@ def create_log(connection: sqlite3.Connection, log: str) -> None:
 def log_changes(connection: sqlite3.Connection, log: str, changes: Iterable[Replaced]) -> None:
     """Writes changes to a log. Call it in their transaction."""
     now = time.time()
-    last = connection.execute(f"SELECT bytes FROM {log} ORDER BY number DESC LIMIT 1").fetchone()
+    last = connection.execute(
+        f"SELECT min(CAST(bytes AS INTEGER), 1 << 62) FROM {log} ORDER BY number DESC LIMIT 1"
+    ).fetchone()
     total: int = last[0] if last else 0  # of all changes up to one, so that a log's size is a difference
     rows = list[tuple[float, int, bytes | None, bytes | None]]()
     for before, after in changes:
@@ -49,7 +51,8 @@ def log_changes(connection: sqlite3.Connection, log: str, changes: Iterable[Repl
         return
     connection.executemany(f"INSERT INTO {log} (at, bytes, old, new) VALUES (?, ?, ?, ?)", rows)
     oldest = connection.execute(
-        f"SELECT number, at, bytes FROM {log} ORDER BY number LIMIT ?", (_TRIMMED_AT_ONCE * len(rows),)
+        f"SELECT number, CAST(at AS REAL), CAST(bytes AS INTEGER) FROM {log} ORDER BY number LIMIT ?",
+        (_TRIMMED_AT_ONCE * len(rows),),
     )
     too_old, too_far = now - _KEPT_SECONDS, total - _KEPT_BYTES
     trimmed = [(number,) for number, at, bytes_ in oldest if at < too_old or bytes_ < too_far]
@@ -72,7 +75,7 @@ def read_records(
         raise _trimmed()  # another program has made it
     after = int(text or 0)
     cursor = connection.execute(
-        f"SELECT number, at, old, new FROM {log} WHERE number > ? ORDER BY number LIMIT ?",
+        f"SELECT number, CAST(at AS REAL), old, new FROM {log} WHERE number > ? ORDER BY number LIMIT ?",
         (after, _PAGE_RECORDS),
     )
     records, size = list[StreamRecord](), 0
@@ -105,8 +108,10 @@ def _log(layout: Layout, stream: str) -> str:
 
 def _last_number(connection: sqlite3.Connection, log: str) -> int:
     """Returns the number of the last change, which may have been deleted; 0 if there was none."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (log,)).fetchone()
-    return 0 if row is None else int(row[0])
+    row = connection.execute(
+        "SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = ?", (log,)
+    ).fetchone()
+    return 0 if row is None else row[0] or 0
 
 
 def _text(number: int) -> str:

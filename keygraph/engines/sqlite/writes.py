@@ -255,9 +255,10 @@ def _replaced(wanted: _Wanted, found: Mapping[StoredKey, Row]) -> Iterator[Repla
 def _known_token(connection: sqlite3.Connection, token: str) -> bytes | None:
     """Returns the fingerprint of the request under the token in the last ten minutes; None for none."""
     row = connection.execute(
-        "SELECT asked FROM keygraph_tokens WHERE token = ? AND at > ?", (token, time.time() - TOKEN_SECONDS)
+        "SELECT CAST(asked AS BLOB) FROM keygraph_tokens WHERE token = ? AND at > ?",
+        (token, time.time() - TOKEN_SECONDS),
     ).fetchone()
-    return None if row is None else bytes(row[0])
+    return None if row is None else row[0]
 
 
 def _remember_token(connection: sqlite3.Connection, token: str, own: bytes) -> None:
