@@ -8,12 +8,13 @@ Of both protocol classes, for `connections.guarded`:
   `message_event`, which wakes an application that waits for its body. A disconnected cycle sends nothing.
 - `on_response_complete` is called after the last byte of each answer, and starts the next request of the connection.
 - `flow`, a `FlowControl`, pauses and resumes the transport. A cycle waits for `flow.drain` before it writes.
+- `app` is the application, in a `ProxyHeadersMiddleware`, whose `trusted_hosts` are those of the proxies.
 - `tasks` are the requests of all connections that are in the application.
 - `shutdown` lets the running request finish, and `_unset_keepalive_if_required` stops the timer of idle connections.
 
 Of `HttpToolsProtocol`, for `connections.httptools_protocol`: `pipeline` has the requests that wait for their turn, the
-newest first; `_start_asgi_task` starts a request; `headers` is the list of fields that the parser adds to; `app` is the
-application, in a `ProxyHeadersMiddleware`; the parser calls `on_message_begin`, `on_headers_complete`, `on_body` and
+newest first; `_start_asgi_task` starts a request; `headers` is the list of fields that the parser adds to; the
+parser calls `on_message_begin`, `on_headers_complete`, `on_body` and
 `on_message_complete`, which are written anew. A cycle has `body`, `more_body`, `default_headers` and `access_log`.
 
 Of `H11Protocol`, for `connections.h11_protocol`: `conn` is the h11 connection; `handle_events` takes all events from it

@@ -14,7 +14,7 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from weakref import ref
 
 import pytest
@@ -284,6 +284,21 @@ class TestHeads:
                 await each.ask("/", X_Forwarded_For="192.0.2.1")
             await client.ask("/")
         assert server.app.addresses == ["192.0.2.1", "127.0.0.2", "192.0.2.1", "127.0.0.1"]
+
+    async def test_connections_of_a_trusted_proxy_are_not_read_behind_each_other(
+        self, protocol: Protocol
+    ) -> None:
+        async with running(protocol) as server:
+            clients = [await server.connect(host) for host in ("127.0.0.1", "127.0.0.2") for _ in range(3)]
+            await until(lambda: server.gate.count == 6)
+            shared, connections = rounds(), cast("list[Any]", [*server.gate._open])
+            shared.count(0.0)
+            shared.ends = 1e-9  # this round is over
+            for connection in connections:
+                connection.data_received(request("/a"))
+            assert len({client for *_, (client, _), _ in shared.waiting}) == 4
+            for each in clients:
+                assert (await each.read()).body == b"GET /a 0"
 
 
 @BOTH

@@ -79,6 +79,7 @@ class GuardedConnection(asyncio.Protocol):
     flow: _Flow
     transport: asyncio.Transport
     loop: asyncio.AbstractEventLoop
+    app: Any
     app_state: dict[str, Any]
     tasks: set[asyncio.Task[None]]
     client: tuple[str, int] | None
@@ -107,6 +108,8 @@ class GuardedConnection(asyncio.Protocol):
         self.app_state = {**self.app_state}
         self.address = ""
         """The client's network; empty if there is none."""
+        self._reads_for = ""
+        """Whose turns those of reading are: each connection of a trusted proxy has its own, because many clients share them."""
         self.held = 0
         """The bytes that the process keeps for it."""
         self.reading = HEAD
@@ -180,7 +183,9 @@ class GuardedConnection(asyncio.Protocol):
         self.flow = _Flow(self.transport, self)
         self._rounds = rounds()
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
-        self.address = network_of(self.client[0]) if self.client else ""
+        self._reads_for = self.address = network_of(self.client[0]) if self.client else ""
+        if self.client and self.client[0] in getattr(self.app, "trusted_hosts", ()):
+            self._reads_for = "{}:{}".format(*self.client)
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED
             self.gate.closed["too many connections, all busy"] += 1
@@ -213,8 +218,8 @@ class GuardedConnection(asyncio.Protocol):
     def _waits_for_turn(self) -> bool:
         """Whether what has come waits for a round of the event loop: hundreds of connections may have sent something."""
         shared = self._rounds
-        if self._turn is None and shared.may_be_over() and shared.has_to_wait(self.address):
-            self._turn = shared.enter(self.address)
+        if self._turn is None and shared.may_be_over() and shared.has_to_wait(self._reads_for):
+            self._turn = shared.enter(self._reads_for)
             self._turn.add_done_callback(self._take_turn)
             self.flow.pause_reading()
             self.settle()
@@ -224,7 +229,7 @@ class GuardedConnection(asyncio.Protocol):
         self._turn = None
         if turn.cancelled() or self.transport.is_closing():
             return
-        self.app_state[LET_THROUGH] = self._rounds.number, self.address
+        self.app_state[LET_THROUGH] = self._rounds.number, self._reads_for
         if self._is_half_closed:
             if not self._end_reading():
                 self.transport.close()
