@@ -445,6 +445,19 @@ async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     assert [*shared._places, *shared._had, *shared._seldom] == []
 
 
+async def test_what_was_let_through_does_not_stay_behind_those_who_come_seldom() -> None:
+    shared = rounds()
+    many, few = deque[asyncio.Future[bool]](), deque[asyncio.Future[bool]]()
+    for number in range(3_000):
+        many.append(shared.queue(0, "many", is_turn=True))
+        few.append(shared.queue(0, f"few {number % 500}", is_turn=True))
+        if number > 20:
+            await many.popleft()
+            await few.popleft()
+        assert len(shared._seldom) <= engine._KEPT_WAITING + 1
+    assert await asyncio.gather(*many, *few) == [True] * 42
+
+
 async def test_requests_alone_fill_a_round_and_waiting_halves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, shared, budget = count(0, TURN_SECONDS / 4), rounds(), WorkBudget()
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))

@@ -802,7 +802,7 @@ class SharedRounds:
     def queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]:
         """Returns what waits for a round with time for a request, or for a whole turn of work: one operation has that in a
         round. `waited` is how long the operation of the client has waited before."""
-        if max(len(self.waiting), len(self._places)) > self._most_kept:
+        if max(len(self.waiting), len(self._seldom), len(self._places)) > self._most_kept:
             # Those behind others would stay as long as there are others, however few of them still wait.
             self.waiting, self._seldom = (
                 sorted(each for each in queue if not each[-1].done())
