@@ -2,7 +2,8 @@
 
 Admission limits the operations that run and those that wait, and refuses all others at once. An operation takes as many
 places as its bound is large. One client has at most half of all places, and so have all large operations together:
-others, and small ones, always find some. Of those that wait, one that has had little goes next, and then the one that has
+others, and small ones, always find some. An operation that needs a place of another admission too, such as for a read in
+a thread, turns out to be large. Of those that wait, one that has had little goes next, and then the one that has
 waited longest: who asks seldom is not behind a hundred that ask all the time, and these are not behind ever new ones.
 """
 
@@ -13,12 +14,12 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from keygraph.errors import StoreError
 from keygraph.incidents import Incident
-from keygraph.turns import Had
+from keygraph.turns import Had, operation_budget, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,11 @@ class Place:
     """The most places of each group of operations that it belongs to."""
     since: float = 0.0
     """When the operation was started."""
+    is_taken: bool = False
+    turn: asyncio.Future[None] | None = None
+    """What it waits, or has waited, for."""
+    growth: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the part of the operation that waits until it has a place as a large one."""
 
 
 class Admission:
@@ -55,7 +61,7 @@ class Admission:
         self.running = 0
         self.waiting = 0
         self.refusals = Incident(_log)
-        self._queues: dict[tuple[str, ...], deque[tuple[Place, asyncio.Future[None]]]] = {}
+        self._queues: dict[tuple[str, ...], deque[Place]] = {}
         """The operations that wait, by their clients, each in order."""
         self._had = Had[tuple[str, ...]](float)
         """How long clients have had places."""
@@ -73,12 +79,28 @@ class Admission:
         """Returns the place of an operation whose bound is so many items or requests, which it has until it leaves.
 
         `clients` are names of whoever has sent it, such as an address and a viewer: each of them has a share. Raises
-        Overloaded if too many wait already.
+        Overloaded if too many wait already. A running operation is a large one of its own admission from then on: those that
+        wait here would keep small ones from their places. It waits for that first, so it may hold nothing that large ones
+        wait for.
         """
+        grow = operation_budget().grow
+        if grow is not None:
+            await grow()
         place = self._place(bound, clients)
-        if place.clients in self._queues or not self._start(place):
+        if not self._starts_at_once(place):
+            self._refuse_many(place)
             await self._wait(place)
         return place
+
+    async def grow(self, place: Place) -> None:
+        """Gives the place of a running operation back, and waits until it has one as a large operation."""
+        async with place.growth:
+            large = self._place(_ITEMS_OF_A_PLACE, place.clients)
+            if place.size < large.size:
+                self.leave(place)
+                place.size, place.clients, place.limits = large.size, large.clients, large.limits
+            if not place.is_taken and not self._starts_at_once(place):
+                await self._wait(place)
 
     def enter_at_once(self, bound: int = 0, clients: Iterable[str] = ()) -> Place | None:
         """Returns a place if there is one; nothing waits."""
@@ -96,7 +118,12 @@ class Admission:
         return Place(count, names, limits)
 
     def leave(self, place: Place) -> None:
-        """Gives a place to those that wait."""
+        """Gives a place to those that wait. A part of its operation may still wait to grow: it ends."""
+        if not place.is_taken:
+            if place.turn is not None:
+                place.turn.cancel()
+            return
+        place.is_taken = False
         self.running -= 1
         _subtract(self.taken, place.limits, place.size)
         if self._queues:
@@ -104,13 +131,16 @@ class Admission:
             self._start_waiting()
 
     @asynccontextmanager
-    async def place(self, bound: int = 0, clients: Iterable[str] = ()) -> AsyncIterator[None]:
-        """Keeps the place of an operation in a block."""
-        place = await self.enter(bound, clients)
+    async def place(self, bound: int = 0, clients: Iterable[str] | None = None) -> AsyncIterator[None]:
+        """Keeps a place in a block, by default for the client that has sent the running operation."""
+        place = await self.enter(bound, filter(None, [operation_client()]) if clients is None else clients)
         try:
             yield
         finally:
             self.leave(place)
+
+    def _starts_at_once(self, place: Place) -> bool:
+        return place.clients not in self._queues and self._start(place)
 
     def _start(self, place: Place) -> bool:
         """Takes a place if it is free. Returns whether it is."""
@@ -120,13 +150,13 @@ class Admission:
                 return False
         for group in place.limits:
             taken[group] = taken.get(group, 0) + count
-        place.since = perf_counter()
+        place.since, place.is_taken = perf_counter(), True
         self.running += 1
         return True
 
-    async def _wait(self, place: Place) -> None:
-        """Waits for a place. Raises Overloaded if too many wait already."""
-        share, count = (self._most_waiting + 1) // 2, place.size if self._waits_by_size else 1
+    def _refuse_many(self, place: Place) -> None:
+        """Raises Overloaded if too many wait already."""
+        share = (self._most_waiting + 1) // 2
         if self._waiting_of[""] >= self._most_waiting or any(
             self._waiting_of[each] >= share for each in place.clients
         ):
@@ -134,20 +164,24 @@ class Admission:
                 f"Operations are refused, because {self.running} run and {self.waiting} wait already"
             )
             raise Overloaded("the server has too much to do: try again in a second")
-        queued = place, asyncio.get_running_loop().create_future()
-        self._queues.setdefault(place.clients, deque()).append(queued)
+
+    async def _wait(self, place: Place) -> None:
+        """Waits for a place."""
+        count = place.size if self._waits_by_size else 1
+        place.turn = turn = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(place.clients, deque()).append(place)
         self.waiting += 1
         for each in ("", *place.clients):
             self._waiting_of[each] += count
         try:
-            await queued[1]
+            await turn
         except asyncio.CancelledError:
-            if not queued[1].cancelled():
+            if not turn.cancelled():
                 self.leave(place)
-            elif self._queues[place.clients] == deque([queued]):
+            elif self._queues[place.clients] == deque([place]):
                 del self._queues[place.clients]
             else:
-                self._queues[place.clients].remove(queued)
+                self._queues[place.clients].remove(place)
                 self._start_waiting()
             raise
         finally:
@@ -170,9 +204,9 @@ class Admission:
                 self._queues[found] = queue  # after all others
         self._had.forget(self._queues)
 
-    def _starts(self, queued: tuple[Place, asyncio.Future[None]]) -> bool:
-        place, turn = queued
-        if turn.cancelled() or not self._start(place):
+    def _starts(self, place: Place) -> bool:
+        turn = place.turn
+        if turn is None or turn.cancelled() or not self._start(place):
             return False
         turn.set_result(None)
         return True

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import chain
 from threading import Lock
@@ -73,6 +73,8 @@ class WorkBudget:
     """The rounds of the event loop, if operations share them."""
     let_through = -math.inf
     """The number of the round in which it was let through last, unless something has gone through since."""
+    grow: Callable[[], Awaitable[None]] | None = None
+    """Waits until it has a place as a large operation, while it runs."""
 
     def spend(self, seconds: float) -> None:
         """Counts processor time. Raises TooMuchWork if none was left."""

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from keygraph.admission import Admission, Overloaded
-from keygraph.dynamo.store import Answer, PassingStore, Request
+from keygraph.dynamo.store import Answer, PassingStore, Query, Request
+from keygraph_resolvers import OperationRequest
 from tests.resolvers.worlds import World, world
 
 READ = 'query @consistent { user(userId: "12345") { name } }'  # not one that operations share
@@ -223,6 +224,48 @@ async def test_large_operations_leave_places_to_small_ones() -> None:
     smaller = Crowd(Admission(16, 100))
     await smaller.come("first", 5, 1_500)
     assert smaller.of("first") == 2
+
+
+@dataclass(eq=False)
+class Slow(Hung):
+    """One whose lists are read one after the other."""
+
+    line: Admission = field(default_factory=lambda: Admission(1, 100))
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if not isinstance(request, Query):
+            return await self.store.send(request)
+        async with self.line.place():
+            return await super(Slow, self).send(request)
+
+
+async def test_slow_reads_of_many_addresses_leave_places_to_small_operations(shop: World) -> None:
+    slow = Slow(shop.tracer.store)
+    service = world(shop.graph, slow, max_running=16, max_waiting=100).service
+    admission = service.admission
+
+    def request(document: str, address: str) -> OperationRequest:
+        return OperationRequest(document, holding=service.memory.holding(address))
+
+    def sent(address: int) -> asyncio.Task[dict[str, Any]]:
+        document = f'{{ user(userId: "12345") {{ orders(first: {address + 1}) {{ nodes {{ status }} }} }} }}'
+        return asyncio.create_task(service.execute(request(document, f"{address}")))
+
+    tasks = [sent(address) for address in range(30)]
+    async with asyncio.timeout(10):
+        while admission.waiting < 26:  # noqa: ASYNC110  # operations go on in each turn
+            await asyncio.sleep(0)
+        assert (slow.asked, slow.line.waiting, admission.running) == (1, 3, 4)
+        answer = await service.execute(request(READ, "other"))
+        assert answer == {"data": {"user": {"name": "John Doe"}}}
+        # One that was given up while it waited has lost its place, and nobody else has.
+        for task in (tasks.pop(), tasks.pop(0)):
+            task.cancel()
+            await asyncio.wait([task])
+        slow.answers.set()
+        answers = await asyncio.gather(*tasks)
+    assert all("errors" not in answer for answer in answers)
+    assert (admission.running, admission.waiting, admission.taken, admission._queues) == (0, 0, {}, {})
 
 
 async def test_items_that_the_store_only_counts_take_no_places(shop: World) -> None:

@@ -597,8 +597,8 @@ async def test_no_wait_for_a_place_leaves_garbage(
     for _ in range(20):
         await asyncio.sleep(0)
     assert admission.running == 1
-    waits = Mock(wraps=admission._wait)
-    monkeypatch.setattr(admission, "_wait", waits)
+    waits = Mock(wraps=admission._refuse_many)
+    monkeypatch.setattr(admission, "_refuse_many", waits)
     assert await served.garbage(getattr(served, way), asked) == {}
     assert waits.call_count == 5
     assert (admission.running, admission.waiting) == (1, 0)

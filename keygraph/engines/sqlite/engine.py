@@ -16,7 +16,7 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import cast
@@ -35,7 +35,7 @@ from keygraph.engines.sqlite.files import OpenFiles, check_files
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrite, transaction_writes
 from keygraph.engines.sqlite.writes import WritePlan, batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
-from keygraph.turns import BUDGET, ClientsInTurn, operation_client
+from keygraph.turns import BUDGET, ClientsInTurn
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +106,7 @@ class SQLiteStore:
         self._reading = _Threads("sqlite-reader", readers)
         # Those that wait have a place among the operations, which are limited.
         self._places = Admission(readers, sys.maxsize)
+        """The places of those whom the threads read for."""
         self._at_once: sqlite3.Connection | None = None
         """The connection of the event loop."""
         self._asking = 0
@@ -160,7 +161,7 @@ class SQLiteStore:
             case store.Query() | store.Count() | store.BatchGet():
                 answer = await self._read_at_once(request)
         if answer is None:
-            async with self._place():
+            async with self._places.place():
                 answer = await self._read_beside(request)
         return cast(store.Answer, answer)
 
@@ -312,11 +313,6 @@ class SQLiteStore:
         finally:
             self._asking -= 1
 
-    def _place(self) -> AbstractAsyncContextManager[None]:
-        """Keeps a place among those whom the threads read for."""
-        client = operation_client()
-        return self._places.place(clients=(client,) if client else ())
-
     async def _read_beside(self, request: store.Request[object]) -> object:
         """Returns the answer to a read, or the plan of a write, which a thread makes."""
         turns = Turns(self._read_seconds)
@@ -384,7 +380,7 @@ class SQLiteStore:
 
     async def _write_planned(self, request: store.Request[object]) -> object:
         """Returns the answer to a write of large items, which is planned while others write."""
-        async with self._place():
+        async with self._places.place():
             while True:
                 plan = await self._read_beside(request)
                 # Others may have written these items meanwhile.
