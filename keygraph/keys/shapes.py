@@ -67,7 +67,9 @@ def _units(tokens: tuple[Token, ...]) -> list[_Units]:
     return [
         units
         for units, left_out in _alternatives(tokens)
-        if not any(names <= _labels(units) for names in left_out)
+        if not any(
+            names <= {each.label for each in units if isinstance(each, Wildcard)} for names in left_out
+        )
     ]
 
 
@@ -90,10 +92,6 @@ def _alternatives(tokens: tuple[Token, ...]) -> list[tuple[_Units, _LeftOut]]:
             for more, others in added
         ]
     return alternatives
-
-
-def _labels(units: _Units) -> set[str]:
-    return {unit.label for unit in units if isinstance(unit, Wildcard)}
 
 
 # --- Special cases ------------------------------------------------------------------------------------

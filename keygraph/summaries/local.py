@@ -15,13 +15,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from keygraph.dynamo.items import Item, base64_text
+from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.store import Scan, Store, pages
 from keygraph.summaries.work import EDGES, IMAGES, LINKS, WRITES, GroupRow, Summaries
 from keygraph.summaries.writing import SummaryWriter
@@ -306,7 +306,8 @@ def scanned(work: Summaries, store: Store, at: Decimal, segments: int) -> dict[s
         async def read(after: Any) -> AsyncIterator[tuple[Iterable[GroupRow], int, Any]]:
             start = after and key_from_json(after)
             async for page in pages(store, Scan(segment, segments, _PAGE_ITEMS, start, consistent=True)):
-                yield _rows(work, page.items, at), len(page.items), page.last and key_to_json(page.last)
+                rows = chain.from_iterable(work.rows(item, at) for item in page.items)
+                yield rows, len(page.items), page.last and key_to_json(page.last)
 
         return read
 
@@ -320,8 +321,3 @@ def _batches(several: Iterable[_Each], size: int) -> Iterator[list[_Each]]:
     iterator = iter(several)
     while batch := [*islice(iterator, size)]:
         yield batch
-
-
-def _rows(work: Summaries, items: Iterable[Item], at: Decimal) -> Iterator[GroupRow]:
-    for item in items:
-        yield from work.rows(item, at)

@@ -187,7 +187,8 @@ class SummaryWriter:
         conditions: list[Condition] = [self._presence.is_there(record)]
         for result in results:
             declared, age = result.summary.field, age_of(record, result.summary.field)
-            changes.append(_set(declared.kept_attribute, as_stored(declared, result.value, item)))
+            path, value = declared.kept_attribute, as_stored(declared, result.value, item)
+            changes.append(Remove(path) if value is None else SetTo(path, value))
             conditions += [is_unchanged(own, before) for own in result.summary.own]
             changes.append(SetTo(age.attribute, encode(age.type, self._as_of)))
             conditions.append(is_unchanged(age.attribute, item))
@@ -211,10 +212,6 @@ def _is_same(result: Result, stored: Value) -> bool:
         return isinstance(result.summary, OfWalk) and is_same_walk(result.summary.walk, result.value, stored)
     except CorruptItem:
         return False
-
-
-def _set(path: tuple[str, ...], value: Value) -> AttributeChange:
-    return Remove(path) if value is None else SetTo(path, value)
 
 
 def _is_of_same(result: Result, before: Item, item: Item) -> bool:

@@ -122,7 +122,7 @@ class Report:
                 kind = kind._replace(what=f"{kind.what} (not repaired: {each.reason})")
             found = self.found.setdefault(kind, Findings())
             found.count += 1
-            insort(found.examples, each.example, key=_order)
+            insort(found.examples, each.example, key=lambda example: (example.key, example.other or ()))
             del found.examples[self.most_examples :]
 
     def add_repaired(
@@ -173,10 +173,6 @@ class Report:
             made = [Example(key_from_json(key), other and key_from_json(other)) for key, other in examples]
             report.found[FindingKind(problem, type_, what)] = Findings(int(count), made)
         return report
-
-
-def _order(example: Example) -> tuple[Key, Key]:
-    return example.key, example.other or ()
 
 
 def key_to_json(key: Key) -> list[dict[str, Any]]:

@@ -245,10 +245,10 @@ class Merge(Common):
 
     def _pages(self, sides: Sequence[_Side]) -> list[Wanted]:
         count, share = self._count(len(sides))
-        return [PageWanted(side.number, self._place(side), count, share) for side in sides]
-
-    def _place(self, side: _Side) -> Begin | None:
-        return Begin(side.reached, False) if side.waiting else self._low
+        begins = [Begin(side.reached, False) if side.waiting else self._low for side in sides]
+        return [
+            PageWanted(side.number, begin, count, share) for side, begin in zip(sides, begins, strict=True)
+        ]
 
     def _pages_or_keys(
         self, behind: Sequence[_Side], others: Sequence[_Side], candidates: Sequence[Entry], reach: Any

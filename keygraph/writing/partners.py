@@ -51,15 +51,10 @@ def _find_partner(write: WriteContext, record: RecordType) -> Partner:
         or bool(own & maker.sources(other.keys.values()))
         or bool(other.table_keys.shards)
         or bool(other.rules)
-        or not own.isdisjoint(_deciding(other))
+        or (other.access is not None and any(not own.isdisjoint(rule.names) for rule in other.access.every))
         or other.name in write.graph.tallies
     )
     return Partner(other, frozenset(theirs - mine), own, shared, is_loose)
-
-
-def _deciding(record: RecordType) -> set[str]:
-    """Returns the fields and ends that the access rules of a type use."""
-    return set() if record.access is None else {name for rule in record.access.every for name in rule.names}
 
 
 def other(write: WriteContext, record: RecordType, item: Item, where: InputPath) -> Item | None:

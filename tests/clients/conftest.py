@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from keygraph_server.models import load_model, printed
-from tests.end_to_end.processes import Process
+from tests.end_to_end.processes import Process, started_processes
 
 HERE = Path(__file__).parent
 INSTALLED = HERE / "node_modules/.installed"
@@ -80,15 +78,11 @@ def application(packages: Path, tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts servers of the commerce example with settings; they end with the module."""
-    started: list[Process] = []
+    with started_processes() as started:
 
-    def start(**settings: str) -> Process:
-        folder = tmp_path_factory.mktemp("served")
-        started.append(Process(folder, "serve", "--port", "0", **settings))
-        return started[-1]
+        def start(**settings: str) -> Process:
+            folder = tmp_path_factory.mktemp("served")
+            started.append(Process(folder, "serve", "--port", "0", **settings))
+            return started[-1]
 
-    yield start
-    for process in started:
-        if process.process.poll() is None:
-            os.killpg(process.process.pid, signal.SIGKILL)
-        process.ended()
+        yield start

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -93,6 +94,24 @@ class Process:
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.ended()
+
+    @property
+    def peak(self) -> float:
+        """The most memory that it has had, in MB."""
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())
+        assert found is not None
+        return int(found[1]) / 1000
+
+
+@contextmanager
+def started_processes() -> Iterator[list[Process]]:
+    """A list of processes; those that still run in the end are killed, with their workers."""
+    started: list[Process] = []
+    yield started
+    for each in started:
+        if each.process.poll() is None:
+            os.killpg(each.process.pid, signal.SIGKILL)
+        each.ended()
 
 
 Start = Callable[..., Process]

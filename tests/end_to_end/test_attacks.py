@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import select
 import shutil
 import socket
@@ -16,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.end_to_end.processes import SLOW_MODEL, Process, Start, ask, wait_for
+from tests.end_to_end.processes import SLOW_MODEL, Start, ask, wait_for
 
 pytestmark = pytest.mark.long
 
@@ -77,13 +76,6 @@ def opened() -> Iterator[ExitStack]:
         yield stack
 
 
-def peak(server: Process) -> float:
-    """The most memory that the process has had, in MB."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1000
-
-
 def post(body: bytes, *fields: str) -> bytes:
     lines = [
         "POST /graphql HTTP/1.1",
@@ -100,13 +92,13 @@ class TestMemory:
     def test_a_head_without_an_end(self, start: Start, opened: ExitStack, is_fast: bool) -> None:
         server = start("serve", "--port", "0", is_fast=is_fast)
         attacker = Attacker(server.address(), opened)
-        before = peak(server)
+        before = server.peak
         for first in (b"GET /", b"GET / HTTP/1.1\r\nAccept: "):
             connection = attacker.connect()
             connection.sendall(first)
             connection.close()
             assert attacker.send_all(first + b"a" * 65536, 30_000_000, 5) < 30_000_000
-        assert peak(server) - before < 15
+        assert server.peak - before < 15
         assert server.stop() == 0
         assert server.warnings() == []
 
@@ -114,11 +106,11 @@ class TestMemory:
         server = start("serve", "--port", "0", is_fast=is_fast)
         attacker = Attacker(server.address(), opened)
         assert ask(server.address(), "{ __schema { types { name } } }")["data"]
-        before = peak(server)
+        before = server.peak
         query = json.dumps({"query": "{ __schema { types { name fields { name description } } } }"}).encode()
         for data in (post(TYPENAME) * 300, post(query) * 100):
             assert attacker.send_all(data, 60_000_000, 3) < 60_000_000
-        assert peak(server) - before < 30
+        assert server.peak - before < 30
         assert ask(server.address(), "{ __typename }") == {"data": {"__typename": "Query"}}
 
     def test_many_who_ask_for_much_and_never_read(
@@ -132,7 +124,7 @@ class TestMemory:
         body = json.dumps({"query": f"{{ {names} }}"}).encode()
         # A document that is known is begun at once.
         assert "errors" not in httpx.post(f"{address}/graphql", content=body, headers=JSON, timeout=60).json()
-        before = peak(server)
+        before = server.peak
         connections = [opened.enter_context(socket.socket()) for _ in range(64)]
         for connection in connections:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -145,16 +137,16 @@ class TestMemory:
             time.sleep(0.1)
         # What comes now has its turn behind all that was asked before.
         assert "errors" not in httpx.post(f"{address}/graphql", content=body, headers=JSON, timeout=60).json()
-        assert peak(server) - before < 120
+        assert server.peak - before < 120
 
     def test_half_bodies(self, start: Start, opened: ExitStack, is_fast: bool) -> None:
         server = start("serve", "--port", "0", is_fast=is_fast, KEYGRAPH_CONNECTION_MEMORY="5000000")
         attacker = Attacker(server.address(), opened)
-        before = peak(server)
+        before = server.peak
         for _ in range(60):
             connection = attacker.connect()
             connection.sendall(post(TYPENAME + b" " * 950_000)[:-1])
-        assert peak(server) - before < 30
+        assert server.peak - before < 30
         assert ask(server.address(), "{ __typename }") == {"data": {"__typename": "Query"}}
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.processes import Process, Start, ask
+from tests.end_to_end.processes import Start, ask
 
 pytestmark = pytest.mark.long
 
@@ -245,13 +244,6 @@ def answers(said: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def memory(server: Process) -> float:
-    """The most memory that the process has had, in MB."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1000
-
-
 @FAST
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_broken_requests(start: Start, seed: int, is_fast: bool) -> None:
@@ -266,7 +258,7 @@ async def test_broken_requests(start: Start, seed: int, is_fast: bool) -> None:
         KEYGRAPH_SECRET=SECRET * 5,
     )
     address = await asyncio.to_thread(server.address)
-    before = memory(server)
+    before = server.peak
     made, sender = Maker(seed), Sender(address, seed)
     requests = [made.make() for _ in range(300)]
     said = await asyncio.gather(*(sender.send(request) for request in requests))
@@ -281,7 +273,7 @@ async def test_broken_requests(start: Start, seed: int, is_fast: bool) -> None:
     assert {200, 400, 415, 431} <= statuses
     query = '{ user(userId: "12345") { name } }'
     assert await asyncio.to_thread(ask, address, query) == {"data": {"user": {"name": "John Doe"}}}
-    assert memory(server) - before < IN_TOTAL_MB
+    assert server.peak - before < IN_TOTAL_MB
     assert await asyncio.to_thread(server.stop) == 0
     assert [line for line in server.warnings() if "Closed connections of clients" not in line] == []
 

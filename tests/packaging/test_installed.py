@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.end_to_end.processes import Process, ask
+from tests.end_to_end.processes import Process, ask, started_processes
 from tests.packaging.conftest import ROOT, run
 
 MODEL = """
@@ -53,19 +51,15 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def serve(installed: Path, project: Path) -> Iterator[Serve]:
     """Starts the installed `keygraph serve` in the project."""
-    started: list[Process] = []
+    with started_processes() as started:
 
-    def start(*words: str) -> Process:
-        settings = {"PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": ""}
-        words = ("serve", "--model", "examples.league", "--port", "0", *words)
-        started.append(Process(project, *words, command=[installed / "keygraph"], **settings))
-        return started[-1]
+        def start(*words: str) -> Process:
+            settings = {"PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": ""}
+            words = ("serve", "--model", "examples.league", "--port", "0", *words)
+            started.append(Process(project, *words, command=[installed / "keygraph"], **settings))
+            return started[-1]
 
-    yield start
-    for process in started:
-        if process.process.poll() is None:
-            os.killpg(process.process.pid, signal.SIGKILL)
-        process.ended()
+        yield start
 
 
 def test_two_workers_serve_a_model_of_the_project(serve: Serve) -> None:

@@ -7,9 +7,10 @@ rules as they are declared, and the values of fields as a model sees them: it kn
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -480,10 +481,8 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
         )
 
 
-async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
-    """Asks that many operations in all, and gives what was found."""
-    return await run_served(served, wanted, seed, names, tell, of_each=10)
-
+run = partial(run_served, served, of_each=10)
+"""Asks that many operations in all, and gives what was found."""
 
 if __name__ == "__main__":
     main(__doc__, MODELS, run)

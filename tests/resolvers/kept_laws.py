@@ -12,10 +12,11 @@ part of that:
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -300,10 +301,8 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[KeptLaws]:
         )
 
 
-async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
-    """Asks that many operations in all, and gives what was found."""
-    return await run_served(served, wanted, seed, names, tell, of_each=25)  # type: ignore[arg-type]
-
+run = partial(run_served, served, of_each=25)  # type: ignore[arg-type]
+"""Asks that many operations in all, and gives what was found."""
 
 if __name__ == "__main__":
     main(__doc__, MODELS, run)

@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -501,10 +502,8 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Laws]:
         yield Laws(f"{name} {seed}", made, store, items, rules, *services, services[0].schema, words, known)
 
 
-async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
-    """Asks that many operations in all, and gives what was found."""
-    return await run_served(served, wanted, seed, names, tell, of_each=25)  # type: ignore[arg-type]
-
+run = partial(run_served, served, of_each=25)  # type: ignore[arg-type]
+"""Asks that many operations in all, and gives what was found."""
 
 if __name__ == "__main__":
     main(__doc__, MODELS, run)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from random import Random
 
 import pytest
@@ -11,23 +9,9 @@ import pytest
 from keygraph import Graph
 from keygraph.model.records import RecordType
 from tests.resolvers.differential import model
-from tests.resolvers.guarded import MODELS, run
+from tests.resolvers.guarded import MODELS
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_rules import declared, made_rules
-
-OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "20"))
-"""How many operations are made of each model."""
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.long
-async def test_one_answer_for_each_viewer(name: str) -> None:
-    logging.getLogger("keygraph").disabled = True  # errors are meant, and many
-    try:
-        assert await run(OPERATIONS, 0, [name], lambda _: None) == []
-    finally:
-        logging.getLogger("keygraph").disabled = False
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.resolvers import kept_laws, rule_laws
+from tests.resolvers import guarded, kept_laws, rule_laws
 from tests.resolvers.guarded import MODELS
 from tests.resolvers.many_operations import Run
 
@@ -19,7 +19,12 @@ OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "20"))
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "run", [pytest.param(rule_laws.run, id="rules"), pytest.param(kept_laws.run, id="kept")]
+    "run",
+    [
+        pytest.param(guarded.run, id="viewers"),
+        pytest.param(rule_laws.run, id="rules"),
+        pytest.param(kept_laws.run, id="kept"),
+    ],
 )
 @pytest.mark.parametrize("name", MODELS)
 async def test_the_laws_hold(name: str, run: Run) -> None:

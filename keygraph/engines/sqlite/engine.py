@@ -40,7 +40,7 @@ from keygraph.turns import BUDGET, ClientsInTurn
 _log = logging.getLogger(__name__)
 
 _READERS = 4
-_READS: dict[type[object], Callable[..., object]] = {
+_HANDLERS: dict[type[object], Callable[..., object]] = {
     store.Query: reads.query,
     store.Count: reads.count,
     store.BatchGet: reads.batch_get,
@@ -364,7 +364,7 @@ class SQLiteStore:
                 return read_records(connection, self._catalogue.layout(connection), request, allowed)
             case LatestPosition():
                 return latest_position(connection, self._catalogue.layout(connection), request)
-        read = _READS.get(type(request))
+        read = _HANDLERS.get(type(request))
         if read is None:
             raise TypeError(f"{type(request).__name__} is not a request to a store")
         known = self._catalogue.known
@@ -452,7 +452,7 @@ class SQLiteStore:
                     layout = self._catalogue.layout(connection)
                     if plan is None or not plan.is_current(connection, layout):
                         plan = cast(
-                            WritePlan, _READS[type(request)](connection, layout, request, _AT_ONCE, plan)
+                            WritePlan, _HANDLERS[type(request)](connection, layout, request, _AT_ONCE, plan)
                         )
                     return plan.carry_out(connection)
                 case store.CreateIndex(index):

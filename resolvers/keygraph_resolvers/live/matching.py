@@ -119,7 +119,9 @@ class ReadIndex(Generic[OwnerT]):
         if old is None and new is None:
             return touched
         item: Any = new if old is None else old
-        both = None if old is None or new is None else _changed_names(old, new)
+        both = None
+        if old is not None and new is not None:
+            both = frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
         key = self._table.key_of(item)
         owners = self._by_key.get(key)
         if owners:
@@ -328,10 +330,6 @@ def _collect(touched: set[OwnerT], owners: Mapping[OwnerT, Names], changed: froz
     for owner, names in owners.items():
         if names is None or not names.isdisjoint(changed):
             touched.add(owner)
-
-
-def _changed_names(old: Item, new: Item) -> frozenset[str]:
-    return frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
 
 
 def _position(

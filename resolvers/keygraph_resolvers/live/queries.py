@@ -558,9 +558,6 @@ class LiveQueries:
             # It was touched while it ran.
             operation.is_due = False
             self.need_run(operation, is_urgent=operation.wants_changes())
-        self._continue()
-
-    def _continue(self) -> None:
         if self._due and self._gathering is None:
             self._start()
 

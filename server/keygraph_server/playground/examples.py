@@ -239,7 +239,9 @@ def _selection(type_: GraphQLOutputType, depth: int = 0) -> str:
     if "node" in named.fields and not _required(named.fields["node"]):
         chosen.append(f"node{_selection(named.fields['node'].type, depth + 1)}")
     if depth == 0:
-        chosen += [f"{name}{_selection(field.type, 1)}" for name, field in _ends(named)[:_LISTS]]
+        # The nodes that it refers to, including those at the end of a `One` edge.
+        ends = [entry for entry in _offered(named) if _leads_to_node(get_named_type(entry[1].type))]
+        chosen += [f"{name}{_selection(field.type, 1)}" for name, field in ends[:_LISTS]]
         lists = [entry for entry in _offered(named) if _is_connection(get_named_type(entry[1].type))]
         for name, field in lists[:_LISTS]:
             page = f"(first: {_PAGE})" if "first" in field.args else ""
@@ -288,11 +290,6 @@ def _plain(type_: GraphQLObjectType) -> list[str]:
     types = {name: get_named_type(field.type) for name, field in _offered(type_)}
     leaves = [name for name, named in types.items() if is_leaf_type(named)]
     return sorted(leaves, key=lambda name: types[name].name != "ID")
-
-
-def _ends(type_: GraphQLObjectType) -> list[tuple[str, GraphQLField]]:
-    """The nodes that a type refers to, including those at the end of a `One` edge."""
-    return [(name, field) for name, field in _offered(type_) if _leads_to_node(get_named_type(field.type))]
 
 
 def _leads_to_node(type_: Any) -> bool:

@@ -73,7 +73,9 @@ async def read_items(
         "cost": {"requests": cost.requests, "readUnits": cost.read_units},
         "read": sum(page.scanned for page in pages),
         "items": [_described_item(graph, with_ids, keyed.partition, item) for item in items],
-        "next": None if last is None else [_key_text(value) for value in last],
+        "next": None
+        if last is None
+        else [KeyAttribute("", key_type(value)).text(value) or "" for value in last],
         "hasMore": any(page.last is not None for page in pages),
     }
 
@@ -129,10 +131,6 @@ def _key(key: KeyAttribute, text: str) -> KeyValue:
         return key.value(text)
     except (ValueError, ArithmeticError):
         raise BadUserInput(f"{key.name}: {text[:60]!r} is not a key of type {key.type}.") from None
-
-
-def _key_text(value: KeyValue) -> str:
-    return KeyAttribute("", key_type(value)).text(value) or ""
 
 
 def _in_order(keyed: Table | Index, items: Iterable[Item]) -> list[Item]:
