@@ -19,7 +19,7 @@ from time import perf_counter
 
 from keygraph.errors import StoreError
 from keygraph.incidents import Incident
-from keygraph.turns import Had, operation_budget, operation_client
+from keygraph.turns import BUDGET, Had, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -83,9 +83,9 @@ class Admission:
         wait here would keep small ones from their places. It waits for that first, so it may hold nothing that large ones
         wait for.
         """
-        grow = operation_budget().grow
-        if grow is not None:
-            await grow()
+        budget = BUDGET.get()
+        if budget is not None and budget.grow is not None:
+            await budget.grow()
         place = self._place(bound, clients)
         if not self._starts_at_once(place):
             self._refuse_many(place)

@@ -125,6 +125,22 @@ async def test_a_new_document_is_planned_beside_others(
         assert await longest_turn(asked, NEW, most=NEW_SECONDS) < NEW_SECONDS
 
 
+async def test_variables_of_many_values_are_read_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def noted(*arguments: Any, work: Any = Documents.values) -> Any:
+        threads.append(threading.get_ident())
+        return work(*arguments)
+
+    monkeypatch.setattr(Documents, "values", noted)
+    asked = service()
+    for values in ([{}] * 1_000, [{}]):
+        answer = await asked.execute("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", {"ids": values})
+        message = "Variable '$ids' has invalid value at [0]: ID cannot represent value: {}"
+        assert answer["errors"][0]["message"] == message
+    assert threads[0] != threading.get_ident() == threads[1]
+
+
 async def test_introspection_keeps_nobody_waiting_and_is_kept() -> None:
     asked, document = service(), get_introspection_query(specified_by_url=True)
     # With a variable it is not kept.

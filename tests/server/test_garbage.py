@@ -344,6 +344,7 @@ KINDS = {
     "a bad cursor": asks(
         "query ($n: String) { people(after: $n) { nodes { name } } }", "BAD_USER_INPUT", n=LONG
     ),
+    "many bad ids": asks("query ($n: [ID!]!) { nodes(ids: $n) { id } }", "BAD_USER_INPUT", n=[{}] * 400),
     "a bad id": asks("query ($n: ID!) { node(id: $n) { id } }", "BAD_USER_INPUT", n=LONG),
     "bad ids": asks("query ($n: [ID!]!) { nodes(ids: $n) { id } }", "BAD_USER_INPUT", n=[LONG] * 3),
     "a long key": asks("query ($n: ID!) { person(personId: $n) { name } }", "BAD_USER_INPUT", n=LONG),

@@ -69,6 +69,8 @@ _KEY_BYTES = 400
 _REFUSED_BYTES = 1_000_000
 """The memory for refused documents. Each takes a few hundred to a few thousand bytes."""
 _NO_VALUES = VariableValues({}, {})
+_FEW_VALUES = 300
+"""Variables with more values are read in a thread."""
 SHORT_TEXT = 400
 """The longest new document, in characters, that is read and planned at once, in up to 5 ms. For longer ones, a thread
 does it."""
@@ -355,7 +357,12 @@ class Documents:
             raise refused(SENT_TO_WHO_LISTENS)
         variables = request.variables or {}
         count = self.counted(variables)
-        values = self.values(document, operation, variables)
+        if count > _FEW_VALUES:
+            # An empty object of a type with many fields is one value, and each of the fields is looked for in it.
+            async with self.turn(request, ends):
+                values = await self._thread.run(self.values, document, operation, variables)
+        else:
+            values = self.values(document, operation, variables)
         planned = document, operation, values.coerced
         plan = self._known_plan(operation, values.coerced)
         if plan is None and is_new and len(text) <= SHORT_TEXT:
