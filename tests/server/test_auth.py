@@ -163,6 +163,23 @@ class TestTokens:
             forged = b".".join([header, body, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
             await refused(Tokens(FixedKey(text)), forged)
 
+    def test_a_public_key_in_another_form_is_no_shared_secret(self) -> None:
+        for key in (RSA_KEY, EC_KEY, ED_KEY):
+            public = key.public_key()
+            ssh = public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+            der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+            lines = "\n".join(pem(key).splitlines()[1:-1])
+            for text in (
+                lines,
+                base64.urlsafe_b64encode(der).decode().rstrip("="),
+                ssh,
+                ssh + " somebody@host\n",
+                ' {"kty": "RSA"} ',
+            ):
+                with pytest.raises(ValueError, match="a public key that is not in PEM"):
+                    FixedKey(text)
+        FixedKey(base64.b64encode(SECRET.encode()).decode())
+
     def test_a_small_rsa_key_verifies_nothing(self) -> None:
         with pytest.raises(ValueError, match="needs at least 2,048 bits, and this has 1,024"):
             FixedKey(pem(SMALL_RSA_KEY))

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import socket
+from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +24,11 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import (
+    load_der_public_key,
+    load_pem_public_key,
+    load_ssh_public_key,
+)
 from jwt import PyJWK
 
 from keygraph.daemon_thread import in_daemon_thread
@@ -85,7 +90,7 @@ class FixedKey:
     """One key for all tokens: a public key in PEM, or a shared secret."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError if the text looks like PEM and is no public key."""
+        """Raises ValueError if the text looks like PEM and is no public key, or is a public key that is not in PEM."""
         length = len(text.encode())
         self._key = VerifyingKey(text, [name for name, least in _SHARED.items() if length >= least])
         if "-----BEGIN" in text:
@@ -94,10 +99,25 @@ class FixedKey:
             except (ValueError, UnsupportedAlgorithm):
                 raise ValueError("it is not a public key in PEM") from None
             self._key = VerifyingKey(public, _algorithms_of(public))
+        elif _is_public_key(text):
+            raise ValueError("it is a public key that is not in PEM")
         self.algorithms = self._key.algorithms
 
     async def key(self, key_id: str | None, algorithm: str) -> VerifyingKey:
         return self._key
+
+
+def _is_public_key(text: str) -> bool:
+    """Whether a text is a JWK, a public key of SSH, or the base64 of PEM without its first and last line."""
+    if text.lstrip().startswith("{"):
+        return True
+    with suppress(ValueError, UnsupportedAlgorithm):
+        load_ssh_public_key(text.strip().encode())
+        return True
+    with suppress(ValueError, UnsupportedAlgorithm):
+        load_der_public_key(b64decode(text.replace("-", "+").replace("_", "/") + "=="))
+        return True
+    return False
 
 
 def _algorithms_of(key: object) -> Sequence[str]:
