@@ -8,9 +8,11 @@ import sqlite3
 import ssl
 import time
 from contextlib import closing, suppress
+from copy import deepcopy
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.credentials import ReadOnlyCredentials
@@ -462,7 +464,8 @@ async def test_changes_and_shards_that_come_again_and_again_are_read_once() -> N
             return {"StreamDescription": {"Shards": [{"ShardId": shard}], "LastEvaluatedShardId": shard}}
 
         def GetRecords(self, body: dict[str, object]) -> object:  # noqa: N802  # the operation's name
-            return super().GetRecords({"ShardIterator": "s0/0"})
+            page: Any = super().GetRecords({"ShardIterator": "s0/0"})
+            return {**page, "Records": [*reversed(page["Records"]), *deepcopy(page["Records"])]}
 
     stream = Repeating()
     store = DynamoDBStore(stream, TABLE)
@@ -471,7 +474,7 @@ async def test_changes_and_shards_that_come_again_and_again_are_read_once() -> N
     assert [each.name for each in found.shards] == ["a", "b"]
     stream.write("s0", 2)
     page = await store.send(ReadRecords("arn", "s0"))
-    assert len(page.records) == 2
+    assert [int(each.position) for each in page.records] == [1, 2]
     assert page.position is not None
     assert not (await store.send(ReadRecords("arn", "s0", page.position))).records
     await store.close()

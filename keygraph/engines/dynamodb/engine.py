@@ -292,8 +292,10 @@ class DynamoDBStore:
         # 1,000 at most, or 1 MB.
         wire = requests.Wire("GetRecords", {"ShardIterator": iterator})
         answer = await self._sender.call_about_tables(wire)
-        # Something else than DynamoDB may answer with the same ones again, or leave out where they go on.
-        records = tuple([each for each in answer.records if each.position > request.position.after])
+        # Something else than DynamoDB may answer with the same ones again, in any order, or leave out where they go on.
+        after = request.position.after
+        found = {each.position: each for each in answer.records if each.position > after}
+        records = tuple([found[position] for position in sorted(found)])
         if answer.iterator is None:
             shards = await self._shards(request.stream)
             if any(each.name == request.shard and not each.is_closed for each in shards):
