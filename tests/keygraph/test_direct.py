@@ -516,6 +516,20 @@ async def test_a_number_that_is_none_is_told(aws: pytest.MonkeyPatch) -> None:
 # --- What is no DynamoDB ------------------------------------------------------------------------------
 
 
+@asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[str]:
+    """Yields the host and port of a server that answers anything with these bytes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
 @pytest.mark.parametrize("name", get_args(TransportName))
 @pytest.mark.parametrize("framing", [b"Content-Length: 2000000000\r\n", b"Transfer-Encoding: chunked\r\n"])
 async def test_an_answer_without_an_end_is_not_read(
@@ -590,47 +604,27 @@ async def test_of_a_long_refusal_little_is_read(
             aws.setattr(errors, place, Sized(pattern))
     refused = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(refused)
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with open_dynamodb(table, f"http://{host}", transport=name) as store:
-            with pytest.raises(expected) as error:
-                await store.send(Query("A"))
+    async with answering(refused) as host, open_dynamodb(table, f"http://{host}", transport=name) as store:
+        with pytest.raises(expected) as error:
+            await store.send(Query("A"))
     assert len("".join(format_exception(error.value))) < 50_000
     assert max(sizes) <= 1_000
     assert ("larger than DynamoDB gives" in str(error.value)) == (len(body) > 2**22)
 
 
 async def test_a_checksum_that_is_no_text_is_a_wrong_one(aws: pytest.MonkeyPatch) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nx-amz-crc32: \xff\r\nContent-Length: 2\r\n\r\n{}")
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with open_dynamodb(table, f"http://{host}", deadline=0.1) as store:
-            with pytest.raises(Unavailable, match="arrive damaged"):
-                await store.send(Query("A"))
+    answer = b"HTTP/1.1 200 OK\r\nx-amz-crc32: \xff\r\nContent-Length: 2\r\n\r\n{}"
+    async with answering(answer) as host, open_dynamodb(table, f"http://{host}", deadline=0.1) as store:
+        with pytest.raises(Unavailable, match="arrive damaged"):
+            await store.send(Query("A"))
 
 
 @pytest.mark.parametrize("name", get_args(TransportName))
 async def test_a_redirect_is_not_followed(name: TransportName, aws: pytest.MonkeyPatch) -> None:
     server = FaultyDynamoDB()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(f"HTTP/1.1 307 Go\r\nLocation: {elsewhere}/\r\nContent-Length: 2\r\n\r\n{{}}".encode())
-        writer.close()
-
-    async with server.running() as elsewhere, await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
-        host = f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        async with open_dynamodb(table, f"http://{host}", transport=name) as store:
+    async with server.running() as elsewhere:
+        answer = f"HTTP/1.1 307 Go\r\nLocation: {elsewhere}/\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+        async with answering(answer) as host, open_dynamodb(table, f"http://{host}", transport=name) as store:
             for request in (Query("A"), DescribeTable()):
                 with pytest.raises(Unavailable, match=f"the server at {host} is not DynamoDB"):
                     await store.send(request)
