@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from keygraph.errors import without_frames
 
@@ -37,3 +38,22 @@ def in_daemon_thread(function: Callable[..., ResultT], /, *arguments: object) ->
 
     Thread(target=run, name="keygraph-call", daemon=True).start()
     return returned
+
+
+class DaemonThreads(ThreadPoolExecutor):
+    """The threads of an event loop in which libraries look up names: a process ends without them."""
+
+    def submit(self, function: Callable[..., ResultT], /, *arguments: Any, **options: Any) -> Future[ResultT]:
+        returned: Future[ResultT] = Future()
+
+        def run() -> None:
+            try:
+                returned.set_result(function(*arguments, **options))
+            except Exception as error:
+                returned.set_exception(without_frames(error))
+
+        Thread(target=run, name="keygraph-call", daemon=True).start()
+        return returned
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Waits for nothing."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_703, ("server",): 14_223, ("tests",): 103_364}
+LINES = {("keygraph", "resolvers"): 63_728, ("server",): 14_223, ("tests",): 103_377}
 
 
 @pytest.mark.parametrize("folders", LINES)

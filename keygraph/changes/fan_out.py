@@ -11,6 +11,7 @@ workers have published while a shard passed from one to the other is read once.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from uuid import uuid4
 
 import orjson
 
-from keygraph.daemon_thread import in_daemon_thread
+from keygraph.daemon_thread import DaemonThreads, in_daemon_thread
 from keygraph.dynamo.items import Item, base64_text, typed_item, untyped_item
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.dynamo.table import Table
@@ -102,6 +103,8 @@ def fan_out_client(address: str) -> Redis:
                 raise ValueError("a text that is too long")
             return await super()._read(length)
 
+    # The client looks up names in the threads of the event loop.
+    asyncio.get_running_loop().set_default_executor(DaemonThreads())
     scheme, _, rest = address.partition("://")
     # A lost connection is to be noticed, so that the client does not try again by itself.
     client = Redis.from_url(

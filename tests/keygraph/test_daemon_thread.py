@@ -69,6 +69,22 @@ try:
 except Unavailable:
     pass
 """,
+    "the fan-out is looked up": """
+from keygraph.changes import fan_out
+from keygraph.dynamo.table import Table
+from keygraph.errors import Unavailable
+
+fan_out._TIMEOUT_SECONDS = 0.2
+
+async def serve():
+    async with fan_out.fan_out_client("valkey://valkey.test:6379") as client:
+        try:
+            await fan_out.PublishedChanges(client, Table("T", partition_key="a")).start_at_latest()
+        except Unavailable:
+            pass
+
+asyncio.run(serve())
+""",
     "aioboto3 looks it up": """
 from keygraph.dynamo.store import ListTables
 from keygraph.dynamo.table import Table

@@ -272,6 +272,6 @@ def test_addresses_that_are_refused(address: str) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-def test_an_unknown_option_is_refused() -> None:
+async def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(ValueError, match="ssl_certs"):
         fan_out_client("valkeys://:s3cret@localhost?ssl_certs=1")
