@@ -363,6 +363,9 @@ REMOVALS: dict[str, Removal] = {
     "test_slow_reads_of_many_addresses_leave_places_to_small_operations": Removal(
         "keygraph/admission.py", "await budget.grow()", "pass"
     ),
+    "test_a_client_that_leaves_before_its_turn_takes_no_connection": Removal(
+        f"{_CONNECTIONS}/guarded.py", "if is_gone(self.transport):  # which", "if False:  # which"
+    ),
     "test_one_client_does_not_fill_the_queue_and_leaves_nothing_in_it": Removal(
         "keygraph/admission.py", "if not counted[name]:", "if False:"
     ),

@@ -8,6 +8,7 @@ import logging
 import mmap
 import platform
 import socket
+import struct
 import sys
 import time
 import tracemalloc
@@ -459,6 +460,23 @@ class TestPipelining:
                 assert await client.reader.read() == b""
             assert server.gate.held == 0
             assert all(LET_THROUGH in connection.app_state for connection in connections)
+
+    async def test_a_client_that_leaves_before_its_turn_takes_no_connection(
+        self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Some dozens that connect, send something and leave all the time would take all."""
+        turn = asyncio.get_running_loop().create_future()
+        for name, answer in (("may_be_over", True), ("has_to_wait", True), ("enter", turn)):
+            monkeypatch.setattr(type(rounds()), name, lambda *_, answer=answer: answer)
+        async with running(protocol, head_timeout=0.4) as server:
+            client = await server.connect()
+            await client.send(request("/a"))
+            await until(lambda: any(each.flow.read_paused for each in server.gate._open))
+            at_once = struct.pack("ii", 1, 0)
+            client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            client.writer.close()
+            await until(lambda: server.gate.count == 0)
+        assert server.app.asked == []
 
     async def test_a_head_that_has_begun_stays_whole_when_an_answer_ends(self, protocol: Protocol) -> None:
         """The fields that came before the end of the last answer are not lost."""

@@ -455,6 +455,8 @@ class GuardedConnection(asyncio.Protocol):
             return
         if self.flow.read_paused:
             self._since = now
+            if is_gone(self.transport):  # which is not noticed while nothing is read
+                self.transport.abort()
         elif self.reading is not NOTHING and not self._is_half_closed:
             self._check_reading(now - self._since, now)
 
