@@ -131,11 +131,11 @@ class Admission:
             self._start_waiting()
 
     @asynccontextmanager
-    async def place(self, bound: int = 0, clients: Iterable[str] | None = None) -> AsyncIterator[None]:
+    async def place(self, bound: int = 0, clients: Iterable[str] | None = None) -> AsyncIterator[Place]:
         """Keeps a place in a block, by default for the client that has sent the running operation."""
         place = await self.enter(bound, filter(None, [operation_client()]) if clients is None else clients)
         try:
-            yield
+            yield place
         finally:
             self.leave(place)
 

@@ -31,6 +31,8 @@ _REQUESTS_OF_A_TURN = 10
 """A turn of work counts as much as this many requests."""
 _CLIENTS = 1_000
 """Of more than so many clients, what those have had that do not wait is forgotten."""
+_WAITS_OF_A_SMALL_OPERATION = 16
+"""An operation that has waited for more requests has a place as a large one: hundreds of them would have all places."""
 _ROUNDS_OF_A_START = 2
 """An operation that was let through begins a request so many rounds later at the latest: in a task of its own."""
 
@@ -116,6 +118,8 @@ class WorkBudget:
     async def wait_for_request(self) -> None:
         """Waits for a round with time for a request, or for its answer."""
         waited, self.waited = self.waited, self.waited + 1
+        if waited > _WAITS_OF_A_SMALL_OPERATION and self.grow is not None:
+            await self.grow()
         if self.rounds is not None:
             await self.rounds.queue(waited, self.client, is_turn=False)
             self.let_through = self.rounds.number

@@ -366,6 +366,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_client_that_leaves_before_its_turn_takes_no_connection": Removal(
         f"{_CONNECTIONS}/guarded.py", "if is_gone(self.transport):  # which", "if False:  # which"
     ),
+    "test_operations_of_many_requests_that_wait_leave_places_to_small_ones": Removal(
+        "keygraph/turns.py", "if waited > _WAITS_OF_A_SMALL_OPERATION and", "if False and"
+    ),
     "test_one_client_does_not_fill_the_queue_and_leaves_nothing_in_it": Removal(
         "keygraph/admission.py", "if not counted[name]:", "if False:"
     ),

@@ -6,12 +6,14 @@ import asyncio
 import itertools
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 
 from keygraph.admission import Admission, Overloaded
 from keygraph.dynamo.store import Answer, PassingStore, Query, Request
+from keygraph.turns import WorkBudget
 from keygraph_resolvers import OperationRequest
 from tests.resolvers.worlds import World, world
 
@@ -266,6 +268,27 @@ async def test_slow_reads_of_many_addresses_leave_places_to_small_operations(sho
         answers = await asyncio.gather(*tasks)
     assert all("errors" not in answer for answer in answers)
     assert (admission.running, admission.waiting, admission.taken, admission._queues) == (0, 0, {}, {})
+
+
+async def test_operations_of_many_requests_that_wait_leave_places_to_small_ones() -> None:
+    admission, hung = Admission(16, 100), asyncio.Event()
+
+    async def operation(address: str) -> None:
+        budget = WorkBudget()
+        async with admission.place(clients=[address]) as place:
+            budget.grow = partial(admission.grow, place)
+            for _ in range(20):
+                await budget.wait_for_request()
+            await hung.wait()
+
+    tasks = [asyncio.create_task(operation(f"{address}")) for address in range(30)]
+    async with asyncio.timeout(10):
+        while admission.waiting < 26:  # noqa: ASYNC110  # operations go on in each turn
+            await asyncio.sleep(0)
+        async with admission.place(clients=["other"]):
+            hung.set()
+        await asyncio.gather(*tasks)
+    assert (admission.running, admission.waiting, admission.taken) == (0, 0, {})
 
 
 async def test_items_that_the_store_only_counts_take_no_places(shop: World) -> None:
