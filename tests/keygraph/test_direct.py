@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from hashlib import sha1
 from pathlib import Path
 from traceback import format_exception
 from typing import Any, get_args
@@ -431,8 +432,9 @@ async def test_certificates_are_verified(
                 await store.send(Query("A"))
 
 
+@pytest.mark.parametrize("service", ["STS", "SSO"])
 async def test_a_role_is_not_requested_of_a_server_with_another_name(
-    aws: pytest.MonkeyPatch, tmp_path: Path
+    service: str, aws: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """aiobotocore itself would send the token of the role to it."""
     context, shown = _certificate(tmp_path, "127.0.0.2")
@@ -443,14 +445,21 @@ async def test_a_role_is_not_requested_of_a_server_with_another_name(
         writer.close()
 
     (tmp_path / "token").write_text("hunter2")
+    role = "role_arn = arn:aws:iam::123456789012:role/reader\nweb_identity_token_file = token"
+    if service == "SSO":
+        role = "sso_start_url = start\nsso_region = eu-central-1\nsso_account_id = 1\nsso_role_name = reader"
+        aws.setattr("botocore.credentials.SSOProvider._SSO_TOKEN_CACHE_DIR", str(tmp_path))
+        cached = {"accessToken": "hunter2", "expiresAt": "2099-01-01T00:00:00Z"}
+        (tmp_path / f"{sha1(b'start').hexdigest()}.json").write_text(json.dumps(cached))
+    (tmp_path / "config").write_text(f"[default]\n{role}\n")
+    aws.chdir(tmp_path)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         aws.delenv(name)
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
         for name, value in {
             "AWS_CA_BUNDLE": str(shown),
-            "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/reader",
-            "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
-            "AWS_ENDPOINT_URL_STS": f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}",
+            "AWS_CONFIG_FILE": str(tmp_path / "config"),
+            f"AWS_ENDPOINT_URL_{service}": f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}",
             "AWS_MAX_ATTEMPTS": "1",
         }.items():
             aws.setenv(name, value)

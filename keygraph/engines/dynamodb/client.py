@@ -103,9 +103,9 @@ def verify_all_clients(session: Any) -> None:
     create = session.create_client
 
     def create_client(*arguments: Any, config: Any = None, **options: Any) -> Any:
-        config = config or AioConfig()
+        # That of IAM Identity Center has a config of botocore, without aiobotocore's settings.
+        config = AioConfig({"resolver": Resolver()}).merge(config or AioConfig())
         config.http_session_cls = VerifyingSession
-        config.connector_args["resolver"] = Resolver()
         return create(*arguments, config=config, **options)
 
     session.create_client = create_client
