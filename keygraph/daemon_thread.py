@@ -45,6 +45,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
     def submit(self, function: Callable[..., ResultT], /, *arguments: Any, **options: Any) -> Future[ResultT]:
         returned: Future[ResultT] = Future()
+        returned.set_running_or_notify_cancel()  # from here on, it cannot be canceled
 
         def run() -> None:
             try:

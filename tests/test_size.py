@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_732, ("server",): 14_225, ("tests",): 103_424}
+LINES = {("keygraph", "resolvers"): 63_733, ("server",): 14_225, ("tests",): 103_441}
 
 
 @pytest.mark.parametrize("folders", LINES)

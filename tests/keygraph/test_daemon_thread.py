@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from botocore import exceptions as boto
 
-from keygraph.daemon_thread import in_daemon_thread
+from keygraph.daemon_thread import DaemonThreads, in_daemon_thread
 from keygraph.engines.dynamodb.http1 import Pool
 
 ROOT = Path(__file__).parents[2]
@@ -156,6 +156,14 @@ async def test_nobody_has_to_wait_for_it() -> None:
     goes_on.set()
     await asyncio.sleep(0.05)
     assert calling.cancelled()
+
+
+def test_a_call_of_a_library_returns_although_its_caller_was_canceled() -> None:
+    goes_on = threading.Event()
+    calling = DaemonThreads().submit(goes_on.wait, 10)
+    calling.cancel()
+    goes_on.set()
+    assert calling.result(10)
 
 
 async def test_all_who_wait_for_an_address_wait_for_one_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
