@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from keygraph.dynamo import conditions
@@ -18,7 +19,7 @@ from keygraph.keys.template import Slot, Template
 from keygraph.keys.types import decode
 from keygraph.lists.ranges import Narrowing
 from keygraph.model.fields import missing
-from keygraph.model.instances import instance
+from keygraph.model.instances import value_of_method
 from keygraph.model.links import LinkName
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -76,8 +77,7 @@ def value_reader(record: RecordType, slot: Slot) -> Callable[[Item], Any]:
     anything."""
     [name, *inner] = slot.path
     if slot.computed and not inner:
-        method = record.methods[name]
-        return lambda item: method.function(instance(record, item, method.needs))
+        return partial(value_of_method, record, name)
     if not inner:
         return record.reader(record.fields[name])
     attribute, type_ = record.attribute_of(slot.path), record.attribute_type(slot)

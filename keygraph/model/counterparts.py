@@ -18,7 +18,7 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.errors import KeygraphError
 from keygraph.keys.template import Slot
 from keygraph.keys.types import encode
-from keygraph.model.instances import instance
+from keygraph.model.instances import value_of_method
 from keygraph.model.records import End, RecordType
 
 
@@ -170,8 +170,7 @@ class Correspondence:
             if slot.computed:
                 if not self._determines(slot):
                     return None
-                method = self.other.methods[name]
-                made: object = method.function(instance(self.other, known, method.needs))
+                made = value_of_method(self.other, name, known)
                 return made if isinstance(made, str) else None
             if name not in self.fields or slot in own:
                 return own.get(slot)

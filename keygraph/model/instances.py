@@ -31,6 +31,12 @@ def instance(record: RecordType, item: Mapping[str, Value], names: Iterable[str]
     return made
 
 
+def value_of_method(record: RecordType, name: str, item: Mapping[str, Value]) -> Any:
+    """Returns what a method returns for an item. It may raise anything."""
+    method = record.methods[name]
+    return method.function(instance(record, item, method.needs))
+
+
 def bare_instance(record: RecordType, identity: Iterable[str]) -> Any:
     """Returns an object of the type's class with only the key fields."""
     made: Any = object.__new__(record.cls)

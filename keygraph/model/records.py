@@ -776,6 +776,11 @@ class Method:
         return {name: self.hints[name] for name in names if self.hints[name] in (Viewer, Context)}
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its value depends on the record alone, and is there at once."""
+        return len(self.signature.parameters) == 1 and not inspect.iscoroutinefunction(self.function)
+
+    @property
     def parameters(self) -> Sequence[str]:
         """Its other parameters, without `self`."""
         return [name for name in [*self.signature.parameters][1:] if name not in self.injected]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -191,8 +190,7 @@ def _slot(site: _Site, reference: Reference, path: FieldPath, type_: FieldType) 
 
 
 def _computed(site: _Site, reference: Reference, method: Method) -> Slot:
-    is_async = inspect.iscoroutinefunction(method.function)
-    if is_async or method.needs is None or len(method.signature.parameters) > 1:
+    if method.needs is None or not method.is_plain:
         fix = "It must not be async or take arguments, and must name the fields it needs."
         site.refuse(f"{method.name} cannot be part of a key.", fix)
     if method.nodes or not method.types[0].is_text:

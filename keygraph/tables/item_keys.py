@@ -20,7 +20,7 @@ from keygraph.keys.shards import shards_in_words
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import IsoDatetime
 from keygraph.keys.types import decoder
-from keygraph.model.instances import instance
+from keygraph.model.instances import value_of_method
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import RecordType
 
@@ -227,10 +227,9 @@ class ItemKeys:
         text of an absent part is None."""
         said, unwritable = self._told(item, self._stored)
         for slot in self._computed:
-            method = self._record.methods[slot.path[0]]
             # A method is the model's own code. Its failure is reported for the item, not for its keys.
             with suppress(Exception):
-                made: object = method.function(instance(self._record, item, method.needs))
+                made = value_of_method(self._record, slot.path[0], item)
                 said |= {slot.name: made} if isinstance(made, str) else {}
         return said, unwritable
 

@@ -24,7 +24,7 @@ from keygraph.keys.types import encode
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.expiry import now
 from keygraph.model.fields import Field
-from keygraph.model.instances import instance
+from keygraph.model.instances import value_of_method
 from keygraph.model.node_shards import is_shard, node_of_shard, shard_keys, with_shards
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
@@ -427,9 +427,8 @@ class Window:
     def _failing(self, record: RecordType, item: Item) -> Iterator[str]:
         """Yields the methods in keys that fail."""
         for name in self._checks[record.name].fields.keys.methods:
-            method = record.methods[name]
             try:
-                method.function(instance(record, item, method.needs))
+                value_of_method(record, name, item)
             except CorruptItem:
                 continue
             except Exception as error:

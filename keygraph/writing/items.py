@@ -28,7 +28,7 @@ from keygraph.errors import (
 )
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.model.instances import instance
+from keygraph.model.instances import value_of_method
 from keygraph.model.permissions import restricted_name
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
@@ -459,10 +459,9 @@ class ItemMaker:
 
             return of_end
         if slot.computed:
-            method = record.methods[name]
 
             def of_method(item: Item) -> str | None:
-                made: object = method.function(instance(record, item, method.needs))
+                made = value_of_method(record, name, item)
                 return made if isinstance(made, str) and made else None
 
             return of_method

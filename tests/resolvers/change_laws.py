@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import inspect
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,8 @@ from keygraph.engines.open import open_store
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.limits import LiveLimits
-from keygraph.model.records import RecordType
+from keygraph.model.instances import instance
+from keygraph.model.records import Method, RecordType
 from keygraph_resolvers import NO_LIMITS, OperationRequest, Service, build_schema
 from keygraph_resolvers.live import LiveQueries
 from keygraph_resolvers.naming.global_ids import global_id
@@ -124,11 +126,11 @@ class Oracle:
         assert new is not None
         record = old.record
         changed = {name for name in (*record.fields, *record.ends) if _value(name, old) != _value(name, new)}
-        changed |= {
-            name
-            for name, method in record.methods.items()
-            if changed and (method.needs is None or changed & {*method.needs})
-        }
+        for name, method in record.methods.items():
+            used = {*changed} - {*record.methods} if method.needs is None else changed & {*method.needs}
+            is_open = record.access is None or not all(record.access.is_restricted(each) for each in used)
+            if used and (is_open or _called(method, old) != _called(method, new)):
+                changed.add(name)
         for name in (*record.fields, *record.ends, *record.methods):
             readable = [bool(self.access.reads(record, name, *each[1:])) for each in (old, new)]
             if readable[0] != readable[1] or (readable[0] and name in changed):
@@ -144,6 +146,18 @@ def _value(name: str, of: Record) -> object:
         return record.reader(record.fields[name])(of.item)
     except CorruptItem as error:
         return str(error)
+
+
+def _called(method: Method, of: Record) -> object:
+    """What a method gives: something else each time where more than the record decides that."""
+    try:
+        found: object = method.function(instance(of.record, of.item, method.needs))
+    except Exception as error:
+        return object() if method.parameters or method.injected else str(error)
+    if inspect.iscoroutine(found):
+        found.close()
+        return object()
+    return object() if method.nodes else found
 
 
 # --- Writes -------------------------------------------------------------------------------------------

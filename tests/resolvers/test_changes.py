@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, node, read, stored, viewer
+from keygraph import field as called
 from keygraph.dynamo.items import Item, typed_item
 from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, PassingStore, Query, Request
 from keygraph.dynamo.streams import StreamRecord
@@ -226,6 +227,10 @@ class Gift:
     note: str | None = None
     parts: list[int] | None = None
 
+    @called(needs=("place",), access=[read()])
+    def is_near(self) -> bool:
+        return self.place.startswith("h")
+
 
 club = Graph(TABLE, Person, Membership, Group, Likes, Gift)
 
@@ -253,6 +258,20 @@ async def test_each_viewer_hears_what_they_see(members: Live) -> None:
     assert await change_of(bob) == {"kind": "DELETED", "old": c, "new": None}
     await until(lambda: not eve.operation.changes and eve.operation.task is None)
     assert not eve._waiting_answers
+
+
+async def test_a_method_tells_no_change_of_what_a_viewer_may_not_read(members: Live) -> None:
+    store, document = (
+        members.service.store,
+        "subscription { giftChanged { kind old { isNear } new { isNear } } }",
+    )
+    anybody, reader = [await hear(members, document, viewer={"roles": each}) for each in ([], ["all"])]
+    for place in ("home", "hall", "lake", "sea", "hut"):
+        await store.send(BatchWrite(puts=(gift(place, "a"),)))
+    for listener, near in ((anybody, [True, False, True]), (reader, [True, True, False, False, True])):
+        heard = [(await change_of(listener))["new"]["isNear"] for _ in near]
+        assert heard == near
+        assert not listener.operation.changes
 
 
 async def test_a_rule_that_reads_another_item_holds(members: Live) -> None:

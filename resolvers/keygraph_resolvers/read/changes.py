@@ -13,6 +13,7 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.lists.checks import value_reader
+from keygraph.model.instances import value_of_method
 from keygraph.model.permissions import KnownRecord, Permissions, restricted_name
 from keygraph.model.records import End, RecordType
 from keygraph.writing.sending.idempotency import is_own
@@ -104,18 +105,24 @@ class RecordChange:
 
     @cached_property
     def changed(self) -> Set[str]:
-        """The fields and ends whose values differ, and the methods that need one of them."""
+        """The fields and ends whose values differ, and the methods that need one of them. A method that may be read without
+        those is called: only its own changes are told."""
         record = self.record
-        old, new = (each.item or {} for each in self.images)
         readers = {name: record.reader(field) for name, field in record.fields.items()}
         readers |= {name: partial(_end_of, record, end) for name, end in record.ends.items()}
-        changed = {name for name, read in readers.items() if _value(read, old) != _value(read, new)}
+        changed = {name for name, read in readers.items() if self._is_changed(read)}
         methods = {
             name
             for name, method in record.methods.items()
-            if (changed if method.needs is None else not changed.isdisjoint(method.needs))
+            if (used := changed if method.needs is None else changed.intersection(method.needs))
+            if method.nodes
+            or not (method.is_plain and all(restricted_name(record, each) for each in used))
+            or self._is_changed(partial(value_of_method, record, name))
         }
         return changed | methods
+
+    def _is_changed(self, read: Callable[[Item], object]) -> bool:
+        return _value(read, self.old or {}) != _value(read, self.new or {})
 
     @cached_property
     def mirror(self) -> RecordChange | None:
@@ -232,8 +239,8 @@ def _end_of(record: RecordType, end: End, item: Item) -> object:
 
 
 def _value(read: Callable[[Item], object], item: Item) -> object:
-    """Returns a value of an item; for one that does not fit its declaration, its error in words."""
+    """Returns a value of an item; for one that does not fit its declaration, or that a method fails on, its error in words."""
     try:
         return read(item)
-    except CorruptItem as error:
+    except Exception as error:
         return type(error), str(error)
