@@ -17,13 +17,13 @@ import yaml
 
 from keygraph.dynamo.store import BatchWrite
 from keygraph.engines.dynamodb.requests import render
-from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 from keygraph_resolvers import OperationRequest, Service, build_schema
 from keygraph_server.app import create_app
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.settings import Settings, environment_name, read_settings
 from tests.conftest import MakeStore
+from tests.documents.samples import sample_of
 from tests.helm import HelmMissing, helm
 from tests.tracing import TracingStore
 
@@ -82,12 +82,7 @@ def actions(operation: str, body: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("engine", ["sqlite"])
 async def test_the_policy_allows_what_is_asked_and_nothing_else(make_store: MakeStore) -> None:
     store = TracingStore(await make_store(commerce.graph.table))
-    interchange = Interchange(commerce.graph)
-    for name in ("commerce.jsonl", "commerce.described.jsonl"):
-        lines = (EXAMPLES / name).read_text("utf-8").splitlines()
-        await store.send(BatchWrite(tuple(interchange.read(line) for line in lines)))
-    store.requests.clear()
-
+    await store.store.send(BatchWrite(tuple(sample_of("commerce"))))
     service = Service(build_schema(commerce.graph), store, secret=b"a secret")
     document = (EXAMPLES / "commerce.graphql").read_text("utf-8")
     for name in re.findall(r"^query (\w+)", document, re.MULTILINE):

@@ -19,6 +19,7 @@ from keygraph.engines.dynamodb.requests import render
 from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 from keygraph_resolvers import Service, build_schema
+from tests.documents.samples import sample_of
 from tests.tracing import TracingStore
 
 ROOT = Path(__file__).parents[1]
@@ -47,12 +48,8 @@ async def test_the_nested_query_has_the_answer_and_the_cost_that_are_shown(
     make_store: Callable[[Table], Awaitable[Store]],
 ) -> None:
     store = TracingStore(await make_store(commerce.graph.table))
-    interchange = Interchange(commerce.graph)
-    for name in ("commerce.jsonl", "commerce.described.jsonl"):
-        lines = (ROOT / "examples/keygraph_examples" / name).read_text("utf-8").splitlines()
-        await store.send(BatchWrite(tuple(interchange.read(line) for line in lines)))
+    await store.store.send(BatchWrite(tuple(sample_of("commerce"))))
     service = Service(build_schema(commerce.graph), store, secret=b"a secret")
-    store.requests.clear()
 
     answer = await service.execute(blocks("graphql")[0])
 

@@ -26,10 +26,10 @@ from keygraph.names import RESERVED_TYPES, singular, snake
 from keygraph.tables.interchange import Interchange
 from keygraph_resolvers import check
 from tests.documents import more_published_designs, published_designs
-from tests.documents.samples import files_of
-from tests.documents.served import lines_of
-from tests.documents.test_verified import NAMES as EXAMPLES
-from tests.documents.test_verified import graph_of, told
+from tests.documents.samples import NAMES as EXAMPLES
+from tests.documents.samples import graph_of
+from tests.documents.samples import sample_of as example_items
+from tests.documents.test_verified import told
 from tests.verified import verified
 
 DESIGNS = sorted(
@@ -51,12 +51,9 @@ def sample_of(name: str) -> tuple[Graph, list[Item]]:
 
         return PUBLISHED[name].check(), items_of(PUBLISHED[name])
     if name in EXAMPLES:
-        graph, lines = graph_of(name), lines_of(*files_of(name))
-    else:
-        design = import_module(f"tests.designs.{name}")
-        graph, lines = design.graph, design.ITEMS.strip().splitlines()
-    interchange = Interchange(graph.check())
-    return graph, [interchange.read(line) for line in lines]
+        return graph_of(name), example_items(name)
+    design = import_module(f"tests.designs.{name}")
+    return design.graph, [*map(Interchange(design.graph.check()).read, design.ITEMS.strip().splitlines())]
 
 
 @dataclass

@@ -13,7 +13,6 @@ writes both anew.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import re
 import tempfile
 from collections.abc import Iterator
@@ -25,16 +24,14 @@ from keygraph.engines.dynamodb.requests import render
 from keygraph.engines.open import open_store
 from keygraph.lists.describe import DescribedRequest, key_request, path_request
 from keygraph.names import camel
-from keygraph.tables.interchange import Interchange
 from keygraph_resolvers.naming.names import field_name
 from tests.documents.round_trips import RoundTrips
-from tests.documents.samples import files_of
-from tests.documents.served import Served, lines_of, written_down
+from tests.documents.samples import NAMES, graph_of, sample_of
+from tests.documents.served import Served, written_down
 from tests.keygraph.summarized import summarize
 from tests.server.command_line import run
 
 DOCS = Path(__file__).parents[2] / "docs"
-NAMES = ("billing", "cargo", "commerce", "education", "social", "talent")
 
 _QUERY = re.compile(
     r"^```graphql\n(?P<query>.*?)^```\n\n```text\n(?P<requests>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -45,12 +42,6 @@ _DESCRIBE = re.compile(
 )
 _TYPE = re.compile(r"^(\w+ \([a-z ]+\)\n)(?:.+\n)?", re.MULTILINE)
 """The line that names a type, and the line below it that describes it."""
-
-
-def graph_of(name: str) -> Graph:
-    """The graph of an example."""
-    graph: Graph = importlib.import_module(f"keygraph_examples.{name}").graph
-    return graph.check()
 
 
 async def rewritten(page: str, graph: Graph, store: Store) -> str:
@@ -114,9 +105,7 @@ async def _write(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with open_store(f"sqlite:{folder}/sample.db", graph.table) as store:
             await store.send(CreateTable())
-            interchange = Interchange(graph)
-            items = tuple(interchange.read(line) for line in lines_of(*files_of(name)))
-            await store.send(BatchWrite(items))
+            await store.send(BatchWrite(tuple(sample_of(name))))
             await summarize(graph, store, Path(folder))
             page.write_text(await rewritten(page.read_text("utf-8"), graph, store), "utf-8")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from importlib import import_module
 from typing import Any, cast
 
 from keygraph import Graph
@@ -12,15 +13,29 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.keys.types import decode
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import COUNTED, keys_of_numbers
+from keygraph.tables.interchange import Interchange
 from keygraph.writing.marks import ADDED
 from tests.conftest import MakeStore
 from tests.documents.served import EXAMPLES, Served, lines_of
+
+NAMES = ("billing", "cargo", "commerce", "education", "social", "talent")
+
+
+def graph_of(name: str) -> Graph:
+    """The graph of an example."""
+    graph: Graph = import_module(f"keygraph_examples.{name}").graph
+    return graph.check()
 
 
 def files_of(name: str) -> list[str]:
     """The files with a model's items: the document's own first, then what it only describes."""
     names = [f"{name}.jsonl", f"{name}.described.jsonl"]
     return [file for file in names if (EXAMPLES / file).exists()]
+
+
+def sample_of(name: str) -> list[Item]:
+    """The items of an example's files."""
+    return [*map(Interchange(graph_of(name)).read, lines_of(*files_of(name)))]
 
 
 def read_as_json(file: str) -> list[dict[str, Any]]:

@@ -22,13 +22,10 @@ from keygraph.keys.types import moment_text
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph.tables.bulk import whole_table
-from keygraph.tables.interchange import Interchange
 from keygraph.tables.repair import Repairs
 from keygraph_server.app import create_app
 from keygraph_server.settings import read_settings
-from tests.documents.pages import NAMES, graph_of
-from tests.documents.samples import files_of, in_any_shard, without_counted
-from tests.documents.served import lines_of
+from tests.documents.samples import NAMES, graph_of, in_any_shard, sample_of, without_counted
 from tests.verified import verified
 
 
@@ -38,8 +35,7 @@ async def test_a_documents_table_is_built_through_mutations(
     name: str, engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     graph = graph_of(name)
-    interchange = Interchange(graph)
-    wanted = dict(_by_key(graph, map(interchange.read, lines_of(*files_of(name)))))
+    wanted = dict(_by_key(graph, sample_of(name)))
     sqlite = f"sqlite:{tmp_path / 'table.db'}"
     address = sqlite if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     async with _served(name, address) as (client, store):

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from tests.conftest import MakeStore
-from tests.documents.pages import graph_of
-from tests.documents.samples import files_of, serve
+from tests.documents.samples import files_of, graph_of, serve
 
 PAGE = (Path(__file__).parents[2] / "docs/clients.md").read_text("utf-8")
 

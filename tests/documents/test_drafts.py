@@ -21,13 +21,9 @@ from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
 from tests.documents import more_published_designs, published_designs
 from tests.documents.design_items import items_of
-from tests.documents.pages import graph_of
-from tests.documents.samples import files_of, serve
+from tests.documents.samples import NAMES, files_of, graph_of, serve
 from tests.documents.served import Served, blocks
 from tests.keygraph.drafts import drafted, ruff
-
-NAMES = ("billing", "cargo", "commerce", "education", "social", "talent")
-
 
 DRAFTED = """
 billing

@@ -14,8 +14,8 @@ from keygraph.names import camel
 from keygraph_resolvers import build_schema
 from keygraph_server.models import difference
 from tests.conftest import MakeStore
-from tests.documents.pages import DOCS, NAMES, described, graph_of, rewritten
-from tests.documents.samples import files_of, serve
+from tests.documents.pages import DOCS, described, rewritten
+from tests.documents.samples import NAMES, files_of, graph_of, serve
 from tests.documents.served import EXAMPLES
 from tests.keygraph.summarized import summarize
 

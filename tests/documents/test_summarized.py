@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keygraph import Graph
 from tests.conftest import ENGINES, MakeStore
-from tests.documents.samples import files_of, serve
+from tests.documents.samples import files_of, graph_of, serve
 from tests.keygraph.summarized import AS_OF, summarize
 
 ASKED = {
@@ -33,10 +31,9 @@ ASKED = {
 
 
 async def answer(name: str, make_store: MakeStore, folder: Path, *, summarized: bool = True) -> Any:
-    graph: Graph = import_module(f"keygraph_examples.{name}").graph
-    served = await serve(graph, make_store, *files_of(name))
+    served = await serve(graph_of(name), make_store, *files_of(name))
     if summarized:
-        await summarize(graph, served.store, folder)
+        await summarize(served.graph, served.store, folder)
     return await served.ask(ASKED[name])
 
 

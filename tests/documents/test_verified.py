@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 
-from keygraph import Graph
 from keygraph.tables.findings import Report
 from tests.conftest import MakeStore
-from tests.documents.samples import files_of, serve
+from tests.documents.samples import NAMES, files_of, graph_of, serve
 from tests.documents.served import lines_of
 from tests.verified import verified
-
-NAMES = ("commerce", "cargo", "education", "billing", "talent", "social")
-
-
-def graph_of(name: str) -> Graph:
-    graph: Graph = import_module(f"keygraph_examples.{name}").graph
-    return graph
 
 
 def told(report: Report) -> list[str]:

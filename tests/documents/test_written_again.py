@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 from keygraph import Graph
 from keygraph.dynamo.items import Item
 from keygraph.model.records import RecordType
-from keygraph.tables.interchange import Interchange
 from keygraph.writing.items import ItemMaker, Refusals
-from tests.documents.samples import files_of, in_any_shard, without_counted
-from tests.documents.served import lines_of
-
-MODELS = ("billing", "cargo", "commerce", "education", "social", "talent")
+from tests.documents.samples import NAMES, graph_of, in_any_shard, sample_of, without_counted
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_item_that_is_written_is_the_documents_own(name: str) -> None:
-    graph: Graph = importlib.import_module(f"keygraph_examples.{name}").graph
-    for line in lines_of(*files_of(name)):
-        item = Interchange(graph).read(line)
+    graph = graph_of(name)
+    for item in sample_of(name):
         record = graph.recognise(item)
         assert record is not None
         made = without_counted(record, _made(graph, record, item))
-        assert in_any_shard(record, made) == in_any_shard(record, item), line
+        assert in_any_shard(record, made) == in_any_shard(record, item), item
 
 
 def _made(graph: Graph, record: RecordType, item: Item) -> Item:

@@ -22,7 +22,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -44,13 +43,11 @@ from keygraph.dynamo.table import Key
 from keygraph.engines.open import open_store
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
-from keygraph.tables.interchange import Interchange
 from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from keygraph_resolvers.answer import completion
 from keygraph_resolvers.plan import validation
 from keygraph_resolvers.schema.types import GraphSchema
-from tests.documents.samples import files_of
-from tests.documents.served import lines_of
+from tests.documents.samples import NAMES, graph_of, sample_of
 from tests.resolvers.alike_worlds import one_value, one_value_items, sharing, sharing_items
 from tests.resolvers.everything import everything
 from tests.resolvers.made_items import made_items
@@ -72,17 +69,14 @@ from tests.resolvers.worlds import (
     visit_item,
 )
 
-EXAMPLES = ("commerce", "cargo", "education", "billing", "social", "talent")
 MADE = ("library", "everything", "methodical", "several", "several_by_keys", "walks", "sharing", "one_value")
-MODELS = (*EXAMPLES, *MADE)
+MODELS = (*NAMES, *MADE)
 
 
 @lru_cache
 def model(name: str) -> tuple[GraphSchema, tuple[Item, ...]]:
-    if name in EXAMPLES:
-        graph: Graph = import_module(f"keygraph_examples.{name}").graph
-        interchange = Interchange(graph)
-        return build_schema(graph), tuple(interchange.read(line) for line in lines_of(*files_of(name)))
+    if name in NAMES:
+        return build_schema(graph_of(name)), tuple(sample_of(name))
     graph, items = {
         "library": (library, library_items),
         "everything": (everything, lambda: EVERYTHING_ITEMS),

@@ -21,8 +21,8 @@ from keygraph.names import words
 from keygraph_resolvers import build_schema
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from tests.designs.test_designs import NAMES as DESIGNS
-from tests.documents.pages import NAMES as DOCUMENTS
-from tests.documents.pages import graph_of
+from tests.documents.samples import NAMES as DOCUMENTS
+from tests.documents.samples import graph_of
 from tests.resolvers.everything import everything
 from tests.resolvers.union_worlds import told_by_keys
 

@@ -13,21 +13,18 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import keygraph_examples
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Request, Store
 from keygraph.engines.dynamodb.requests import render
-from keygraph.tables.interchange import Interchange
-from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Limits, Service
 from keygraph_resolvers.engine.worst import MOST
 from tests.conftest import MakeStore
+from tests.documents.samples import sample_of
 from tests.schemas import schema_of
 from tests.tracing import TracingStore
 
@@ -119,9 +116,7 @@ def filled(graph: Graph, items: Iterable[Item] = ()) -> Any:
 
 def shop_items() -> list[Item]:
     """The items of the commerce example: the article's, and those that it describes."""
-    folder, interchange = Path(keygraph_examples.__file__).parent, Interchange(commerce)
-    texts = [(folder / name).read_text("utf-8") for name in ("commerce.jsonl", "commerce.described.jsonl")]
-    return [interchange.read(line) for text in texts for line in text.splitlines()]
+    return sample_of("commerce")
 
 
 # --- The library --------------------------------------------------------------------------------------

@@ -15,14 +15,13 @@ from graphql import OperationDefinitionNode, OperationType, parse
 import keygraph_examples
 from keygraph import Graph
 from keygraph.dynamo.store import BatchWrite, CreateTable, UnreadStore
-from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 from keygraph_resolvers import Service, build_schema
 from keygraph_server.app import create_app
 from keygraph_server.http.graphql_http import COST_HEADER
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Settings
-from tests.documents.pages import NAMES, graph_of
+from tests.documents.samples import NAMES, graph_of, sample_of
 from tests.resolvers.operations import GRAPHS, OPERATIONS
 from tests.server.command_line import run
 
@@ -66,10 +65,7 @@ async def ask(settings: Settings, *asked: tuple[str, dict[str, str]]) -> list[di
 
 async def fill(store: Any) -> None:
     await store.send(CreateTable())
-    interchange, folder = Interchange(commerce.graph), Path(keygraph_examples.__file__).parent
-    for name in ("commerce.jsonl", "commerce.described.jsonl"):
-        lines = (folder / name).read_text("utf-8").splitlines()
-        await store.send(BatchWrite(tuple(map(interchange.read, lines))))
+    await store.send(BatchWrite(tuple(sample_of("commerce"))))
 
 
 async def test_the_page_shows_what_is_told(settings: Settings) -> None:

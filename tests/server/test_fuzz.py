@@ -25,10 +25,10 @@ import keygraph_examples
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.engines.open import open_store
-from keygraph.tables.interchange import Interchange
 from keygraph_server.app import create_app
 from keygraph_server.models import load_model, printed
 from keygraph_server.settings import read_settings
+from tests.documents.samples import sample_of
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "25"))
 FOLDER = Path(keygraph_examples.__file__).parent
@@ -74,9 +74,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     name = request.param
     model = load_model(f"keygraph_examples.{name}:graph")
     graph, file = model.graph, tmp_path_factory.mktemp("fuzz") / f"{name}.sqlite"
-    files = [FOLDER / f"{name}{kind}.jsonl" for kind in ("", ".described")]
-    lines = [line for each in files if each.exists() for line in each.read_text("utf-8").splitlines()]
-    items = [Interchange(graph).read(line) for line in lines]
+    items = sample_of(name)
     keys = {key.name for index in (graph.table, *graph.table.indexes) for key in index.keys}
     app = create_app(
         read_settings(model=f"keygraph_examples.{name}:graph", store=f"sqlite:{file}", log_operations=False)

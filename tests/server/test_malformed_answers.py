@@ -25,10 +25,9 @@ from keygraph.engines.dynamodb import gate
 from keygraph.engines.dynamodb.engine import open_dynamodb
 from keygraph.engines.dynamodb.retrying import Backoff
 from keygraph.engines.dynamodb.transport import TransportName
-from keygraph.tables.interchange import Interchange
 from keygraph_server.app import create_app
-from keygraph_server.models import load_model
 from keygraph_server.settings import read_settings
+from tests.documents.samples import graph_of, sample_of
 from tests.keygraph.faulty import Body, FaultyProxy
 from tests.server.command_line import run
 
@@ -145,11 +144,9 @@ def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def malformed(model: str, moto_endpoint: str) -> AsyncIterator[tuple[MalformedDynamoDB, str]]:
     """What stands before the example's table with its sample, and its URL."""
-    graph = load_model(f"keygraph_examples.{model}:graph").graph
-    files = [FOLDER / f"{model}{kind}.jsonl" for kind in ("", ".described")]
-    lines = [line for each in files if each.exists() for line in each.read_text("utf-8").splitlines()]
-    items = {graph.table.key_of(item): item for item in (Interchange(graph).read(line) for line in lines)}
-    async with open_dynamodb(graph.table, moto_endpoint) as store:
+    table = graph_of(model).table
+    items = {table.key_of(item): item for item in sample_of(model)}
+    async with open_dynamodb(table, moto_endpoint) as store:
         await store.send(DeleteTable())
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(items.values())))
