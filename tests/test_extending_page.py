@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -18,19 +16,10 @@ from starlette.routing import Mount
 from keygraph_resolvers import OperationRequest
 from keygraph_server.app import create_app
 from keygraph_server.settings import read_settings
+from tests.asgi import running
 from tests.server.command_line import run
 
 PAGE = (Path(__file__).parents[1] / "docs/extending.md").read_text("utf-8")
-
-
-@asynccontextmanager
-async def running(app: Starlette, host: str = "keygraph") -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application that is started as an ASGI server does it."""
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{host}") as client,
-    ):
-        yield client
 
 
 def blocks(language: str) -> list[str]:

@@ -25,6 +25,7 @@ from keygraph.tables.bulk import whole_table
 from keygraph.tables.repair import Repairs
 from keygraph_server.app import create_app
 from keygraph_server.settings import read_settings
+from tests.asgi import running
 from tests.documents.samples import NAMES, graph_of, in_any_shard, sample_of, without_counted
 from tests.verified import verified
 
@@ -62,13 +63,11 @@ async def _served(name: str, address: str) -> AsyncIterator[tuple[httpx.AsyncCli
     """A client of the served model, and the store with its table, which is empty."""
     model = f"keygraph_examples.{name}:graph"
     app = create_app(read_settings(model=model, store=address, secret="the secret of the documents' tests"))
-    async with app.router.lifespan_context(app):
+    async with running(app) as client:
         store: Store = app.state.store
         await store.send(DeleteTable())
         await store.send(CreateTable())
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
-            yield client, store
+        yield client, store
         await store.send(DeleteTable())
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from pydantic import SecretStr
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -24,10 +21,11 @@ from keygraph_server.app import SERVED_FILE, app_from_environment, create_app, i
 from keygraph_server.cursor_secret import kept_secret, with_secret
 from keygraph_server.errors import SettingsError
 from keygraph_server.models import configured_model, load_model, printed
-from keygraph_server.settings import Settings, read_settings
+from keygraph_server.settings import Settings
 from keygraph_server.stores import look_at_items
+from tests.asgi import client_of, running
 from tests.server.conftest import forget_models
-from tests.server.library import MODEL, book
+from tests.server.library import MODEL, book, library_settings, make_table, serving
 
 OWN_SCHEMA = """
 from keygraph import Graph, many
@@ -40,23 +38,8 @@ graph = build_schema(Graph(books.table, Book, lists={"catalog": many(Book, index
 
 @pytest.fixture
 def settings(folder: Path) -> Settings:
-    (folder / "library.py").write_text(MODEL)
     (folder / "own.py").write_text(OWN_SCHEMA)
-    return read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6)
-
-
-@asynccontextmanager
-async def running(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    async with app.router.lifespan_context(app):
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
-            yield client
-
-
-async def make_table(settings: Settings, *items: Item) -> None:
-    async with open_store(settings.store_address, load_model("library").graph.table) as store:
-        await store.send(CreateTable())
-        await write_batches(store, [(items, None)], lambda mark: None)
+    return library_settings(folder)
 
 
 async def ask(client: httpx.AsyncClient, query: str) -> dict[str, Any]:
@@ -94,8 +77,7 @@ async def test_the_table_and_its_indexes_have_other_names_by_settings(
 
 class TestRoutes:
     async def test_graphql_answers_from_the_store(self, settings: Settings) -> None:
-        await make_table(settings, book("1", "Emma"), book("2", "Ulysses"))
-        async with running(create_app(settings)) as client:
+        async with serving(settings, book("1", "Emma"), book("2", "Ulysses")) as client:
             query = '{ book(isbn: "2") { title } books(direction: DESC) { nodes { title } } }'
             assert await ask(client, query) == {
                 "data": {
@@ -110,9 +92,7 @@ class TestRoutes:
     ) -> None:
         app = create_app(settings)
         async with running(app) as client:
-            client = httpx.AsyncClient(
-                transport=httpx.ASGITransport(app, root_path=prefix), base_url="http://keygraph"
-            )
+            client = client_of(app, root_path=prefix)
             for path in ("/graphql", "/graphql/"):
                 response = await client.post(f"{prefix}{path}", json={"query": "{ __typename }"})
                 assert response.json() == {"data": {"__typename": "Query"}}
@@ -184,8 +164,7 @@ class TestRoutes:
             assert "query Books {" in (await client.get("/")).text
 
     async def test_get_of_graphql_is_for_queries(self, settings: Settings) -> None:
-        await make_table(settings, book("1", "Emma"))
-        async with running(create_app(settings)) as client:
+        async with serving(settings, book("1", "Emma")) as client:
             asked = await client.get("/graphql", params={"query": '{ book(isbn: "1") { title } }'})
             changed = await client.get(
                 "/graphql", params={"query": 'mutation { deleteBook(input: {isbn: "1"}) { __typename } }'}
@@ -217,8 +196,7 @@ class TestHealth:
         assert (response.status_code, response.text) == (200, "ok")
 
     async def test_it_is_ready_with_its_table(self, settings: Settings) -> None:
-        await make_table(settings)
-        async with running(create_app(settings)) as client:
+        async with serving(settings) as client:
             response = await client.get("/readyz")
         assert (response.status_code, response.json()) == (200, {"ready": True})
 

@@ -18,6 +18,7 @@ from keygraph_resolvers.read.meter import Memory
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
 from keygraph_server.playground import PageSettings, playground_routes
+from tests.asgi import client_of
 
 ABOVE = 1000
 
@@ -42,7 +43,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         ]
     )
     app.state.service = EchoingService()
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://keygraph") as client:
+    async with client_of(app) as client:
         del client.headers["accept-encoding"]
         yield client
 

@@ -23,16 +23,13 @@ from uvicorn.protocols.http import h11_impl, httptools_impl
 
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_server.app import create_app
-from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.connections import BEGINS, LET_THROUGH, gate
 from keygraph_server.connections.gate import network_of
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
 from keygraph_server.connections.httptools_protocol import HttpToolsConnection
-from keygraph_server.models import load_model
-from keygraph_server.settings import read_settings
 from tests.clocks import MovedClock
-from tests.server.library import MODEL
+from tests.server.library import library_settings, make_table
 from tests.server.raw_http import Client, Running, connected, padded, request, running
 
 Protocol = type[GuardedConnection]
@@ -873,13 +870,9 @@ async def test_a_stop_answers_what_is_asked_and_what_is_on_its_way(protocol: Pro
 async def test_the_time_of_an_operation_begins_with_its_first_byte(
     protocol: Protocol, folder: Path, clock: MovedClock
 ) -> None:
-    (folder / "library.py").write_text(MODEL)
-    await asyncio.to_thread(make_sample_file, load_model("library"), folder / "library.sqlite")
-    app = create_app(
-        read_settings(
-            model="library", store="sqlite:library.sqlite", operation_timeout=100, log_operations=False
-        )
-    )
+    settings = library_settings(folder, operation_timeout=100, log_operations=False)
+    await make_table(settings)
+    app = create_app(settings)
     query = b'{"query": "{ book(isbn: \\"1\\") { title } }"}'
     asked = request("/graphql", query, Content_Type="application/json")
     async with connected(protocol, served=app, head_timeout=1_000, body_timeout=1_000) as (_, client):

@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from graphql import OperationDefinitionNode, OperationType, parse
 
@@ -21,6 +20,7 @@ from keygraph_server.app import create_app
 from keygraph_server.http.graphql_http import COST_HEADER
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Settings
+from tests.asgi import running
 from tests.documents.samples import NAMES, graph_of, sample_of
 from tests.resolvers.operations import GRAPHS, OPERATIONS
 from tests.server.command_line import run
@@ -51,10 +51,7 @@ async def settings(folder: Path) -> Settings:
 
 async def ask(settings: Settings, *asked: tuple[str, dict[str, str]]) -> list[dict[str, Any]]:
     app = create_app(settings)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://keygraph") as client,
-    ):
+    async with running(app) as client:
         await fill(app.state.store)
         answers = []
         for document, headers in asked:

@@ -12,9 +12,9 @@ import pytest
 from keygraph_server.app import create_app
 from keygraph_server.connections.refusals import NOT_HTTP
 from keygraph_server.http.origins import Origins
-from keygraph_server.settings import Settings, read_settings
-from tests.server.library import MODEL, book
-from tests.server.test_app import ask, make_table, running
+from tests.asgi import running
+from tests.server.library import book, library_settings, make_table, serving
+from tests.server.test_app import ask
 
 SECRET = "a secret of more than 32 characters"
 PREFLIGHT = {
@@ -29,11 +29,6 @@ ALWAYS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-
-def settings_of(folder: Path, **given: Any) -> Settings:
-    (folder / "library.py").write_text(MODEL)
-    return read_settings(model="library", store="sqlite:library.sqlite", secret=SECRET, **given)
 
 
 class TestOrigins:
@@ -80,10 +75,9 @@ class TestOrigins:
 
 class TestCors:
     async def test_a_page_of_an_allowed_origin_may_ask(self, folder: Path) -> None:
-        settings = settings_of(folder)
-        await make_table(settings)
+        settings = library_settings(folder)
         origin = {"origin": "http://localhost:5173"}
-        async with running(create_app(settings)) as client:
+        async with serving(settings) as client:
             preflight = await client.options("/graphql", headers=PREFLIGHT | origin)
             answer = await client.post("/graphql", json={"query": "{ __typename }"}, headers=origin)
             fetched = await client.get("/graphql", params={"query": "{ __typename }"}, headers=origin)
@@ -99,10 +93,9 @@ class TestCors:
 
     @pytest.mark.parametrize("given", [{"env": "production"}, {"cors_origins": "https://shop.example.com"}])
     async def test_no_other_may(self, folder: Path, given: dict[str, str]) -> None:
-        settings = settings_of(folder, **given)
-        await make_table(settings)
+        settings = library_settings(folder, **given)
         origin = {"origin": "http://localhost:5173"}
-        async with running(create_app(settings)) as client:
+        async with serving(settings) as client:
             preflight = await client.options("/graphql", headers=PREFLIGHT | origin)
             answer = await client.post("/graphql", json={"query": "{ __typename }"}, headers=origin)
         assert (preflight.status_code, answer.status_code) == (400, 403)
@@ -117,9 +110,8 @@ class TestSecureHeaders:
         ["/", "/graphql", "/healthz", "/readyz", "/schema.graphql", "/none", "/playground/page/icon.svg"],
     )
     async def test_every_answer_has_them(self, folder: Path, path: str) -> None:
-        settings = settings_of(folder)
-        await make_table(settings)
-        async with running(create_app(settings)) as client:
+        settings = library_settings(folder)
+        async with serving(settings) as client:
             headers = (await client.get(path)).headers
         # A browser keeps a file, and asks whether it has changed.
         expected = {**ALWAYS, "cache-control": None} if "icon" in path else ALWAYS
@@ -142,7 +134,7 @@ class TestSecureHeaders:
         assert request_id.encode() not in NOT_HTTP.response(https_only=False)
 
     async def test_in_production_browsers_stay_with_https(self, folder: Path) -> None:
-        async with running(create_app(settings_of(folder, env="production"))) as client:
+        async with running(create_app(library_settings(folder, env="production"))) as client:
             headers = (await client.get("/healthz")).headers
         assert headers["strict-transport-security"] == "max-age=31536000"
         head, _, _ = NOT_HTTP.response(https_only=True).partition(b"\r\n\r\n")
@@ -151,7 +143,7 @@ class TestSecureHeaders:
 
 class TestProduction:
     async def test_there_are_only_the_endpoints_that_it_needs(self, folder: Path) -> None:
-        async with running(create_app(settings_of(folder, env="production"))) as client:
+        async with running(create_app(library_settings(folder, env="production"))) as client:
             statuses = {
                 path: (await client.get(path)).status_code for path in ("/", "/schema.graphql", "/healthz")
             }
@@ -159,7 +151,7 @@ class TestProduction:
 
     @pytest.mark.parametrize("field", ["__schema { types { name } }", '__type(name: "Book") { name }'])
     async def test_introspection_is_refused(self, folder: Path, field: str) -> None:
-        async with running(create_app(settings_of(folder, env="production"))) as client:
+        async with running(create_app(library_settings(folder, env="production"))) as client:
             content = await ask(client, f"{{ {field} }}")
             assert await ask(client, "{ __typename }") == {"data": {"__typename": "Query"}}
         assert "data" not in content
@@ -182,7 +174,7 @@ class TestProduction:
         self, folder: Path, query: str, variables: dict[str, Any], shown: str | None
     ) -> None:
         for env, is_suggested in (("development", True), ("production", False)):
-            settings = settings_of(folder, env=env)
+            settings = library_settings(folder, env=env)
             async with running(create_app(settings)) as client:
                 response = await client.post("/graphql", json={"query": query, "variables": variables})
             [error] = response.json()["errors"]
@@ -208,7 +200,7 @@ class TestProduction:
         """Nor any other name of the schema that was not sent. Those of GraphQL itself are no secret."""
         sent = query + str(variables)
         for env in ("development", "production"):
-            app = create_app(settings_of(folder, env=env))
+            app = create_app(library_settings(folder, env=env))
             async with running(app) as client:
                 response = await client.post("/graphql", json={"query": query, "variables": variables})
             types = re.findall(r"^(?:type|input|enum) (\w+)", app.state.service.schema.as_str(), re.MULTILINE)
@@ -217,9 +209,8 @@ class TestProduction:
             assert bool(names & {*re.findall(r"\w+", str(errors))}) is (env == "development")
 
     async def test_costs_are_not_told(self, folder: Path) -> None:
-        settings = settings_of(folder, env="production", cost_limit=0.5)
-        await make_table(settings, book("1", "Emma"))
-        async with running(create_app(settings)) as client:
+        settings = library_settings(folder, env="production", cost_limit=0.5)
+        async with serving(settings, book("1", "Emma")) as client:
             response = await client.post(
                 "/graphql", json={"query": "{ books { totalCount } }"}, headers={"x-keygraph-cost": "true"}
             )
@@ -233,7 +224,7 @@ class TestProduction:
     async def test_the_store_is_not_named(
         self, folder: Path, env: str, is_told: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
-        settings = settings_of(folder, env=env, auth="none").model_copy(
+        settings = library_settings(folder, env=env, auth="none").model_copy(
             update={"store": "http://127.0.0.1:9", "deadline": 0.2}
         )
         async with running(create_app(settings)) as client:
@@ -247,7 +238,7 @@ class TestProduction:
         assert "127.0.0.1:9" in caplog.text + ready.text
 
     async def test_a_busy_server_still_says_so(self, folder: Path) -> None:
-        settings = settings_of(folder, env="production", max_running=1, max_waiting=0)
+        settings = library_settings(folder, env="production", max_running=1, max_waiting=0)
         await make_table(settings, book("1", "Emma"))
         app = create_app(settings)
         async with running(app) as client, app.state.service.admission.place():

@@ -28,6 +28,7 @@ from keygraph.engines.open import open_store
 from keygraph_server.app import create_app
 from keygraph_server.models import load_model, printed
 from keygraph_server.settings import read_settings
+from tests.asgi import client_of
 from tests.documents.samples import sample_of
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "25"))
@@ -89,9 +90,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         runner.run(fill())
         lifespan = app.router.lifespan_context(app)
         runner.run(lifespan.__aenter__())
-        client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://keygraph"
-        )
+        client = client_of(app, raise_app_exceptions=False)
         texts = sorted(
             {str(value).partition("#")[2] or str(value) for item in items for value in item.values()}
         )

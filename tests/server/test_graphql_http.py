@@ -37,6 +37,7 @@ from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
 from keygraph_server.http.middleware import AroundEndpoints
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.requests import parse_body, values_in
+from tests import asgi
 from tests.clocks import slowness
 
 JSON = "application/json; charset=utf-8"
@@ -114,8 +115,7 @@ def app_of(endpoint: GraphQLEndpoint, service: FakeService) -> Starlette:
 
 @asynccontextmanager
 async def client_of(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
+    async with asgi.client_of(app) as client:
         # What httpx sends of itself is taken away, so that each test says what it sends.
         del client.headers["accept"]
         yield client
@@ -750,24 +750,12 @@ class TestAnswers:
                 # The specification: what has data is a success.
                 assert (await post(client, {"query": document}, accept=GRAPHQL_RESPONSE)).status_code == 200
 
-    async def test_an_answer_at_the_limit_and_one_byte_beyond(self) -> None:
+    async def test_an_answer_at_the_limit_and_one_byte_beyond(self, service: FakeService) -> None:
         whole = len(b'{"data":{"name":"Zo\xc3\xab"}}')
         for limit in (whole, whole - 1):
-            app = Starlette(
-                routes=[
-                    Route(
-                        "/graphql",
-                        GraphQLEndpoint(
-                            EndpointOptions(limits=Limits().model_copy(update={"answer_limit": limit}))
-                        ),
-                        methods=["POST"],
-                    )
-                ]
-            )
-            app.state.service = FakeService()
-            async with httpx.AsyncClient(
-                transport=httpx.ASGITransport(app), base_url="http://keygraph"
-            ) as client:
+            limits = Limits().model_copy(update={"answer_limit": limit})
+            app = app_of(GraphQLEndpoint(EndpointOptions(limits=limits)), service)
+            async with client_of(app) as client:
                 response = await post(client, {"query": "{ name }"})
             assert response.status_code == 200
             if limit == whole:

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, get_args
 
-import httpx
 import orjson
 import pytest
 from graphql import OperationDefinitionNode, parse
@@ -27,6 +26,7 @@ from keygraph.engines.dynamodb.retrying import Backoff
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph_server.app import create_app
 from keygraph_server.settings import read_settings
+from tests.asgi import running
 from tests.documents.samples import graph_of, sample_of
 from tests.keygraph.faulty import Body, FaultyProxy
 from tests.server.command_line import run
@@ -178,8 +178,7 @@ async def test_no_answer_is_a_fault_of_the_server(
                 log_operations=False,
             )
         )
-        client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://keygraph")
-        async with app.router.lifespan_context(app), client:
+        async with running(app) as client:
             for number in range(len(names) + EXAMPLES):
                 server.is_honest = number < len(names)
                 body = {"query": documents, "operationName": names[number % len(names)]}

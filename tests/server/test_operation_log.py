@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from hashlib import sha256
 from itertools import cycle
 from pathlib import Path
@@ -16,39 +14,21 @@ import httpx
 import pytest
 
 from bench.house import exchange
-from keygraph.dynamo.store import CreateTable
-from keygraph.engines.open import open_store
 from keygraph.errors import Throttled, Unavailable
 from keygraph_server.app import create_app
 from keygraph_server.logs import configure_logging
-from keygraph_server.models import load_model
-from keygraph_server.settings import Settings, read_settings
-from tests.server.library import MODEL
+from keygraph_server.settings import Settings
+from tests.asgi import running
+from tests.server.library import library_settings, make_table, serving
 
 QUERY = "query Shelf($isbn: ID!) { book(isbn: $isbn) { title } books { nodes { title } } }"
 
 
 @pytest.fixture
 async def settings(folder: Path) -> Settings:
-    (folder / "library.py").write_text(MODEL)
-    settings = read_settings(
-        model="library",
-        store="sqlite:library.sqlite",
-        secret="a secret of enough characters for the tests",
-        log_format="json",
-    )
-    async with open_store(settings.store_address, load_model("library").graph.table) as store:
-        await store.send(CreateTable())
+    settings = library_settings(folder, log_format="json")
+    await make_table(settings)
     return settings
-
-
-@asynccontextmanager
-async def serving(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_app(settings)
-    async with app.router.lifespan_context(app):
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
-            yield client
 
 
 async def ask(client: httpx.AsyncClient, query: str, **more: Any) -> httpx.Response:
@@ -170,7 +150,7 @@ class TestOperations:
         self, settings: Settings, capsys: pytest.CaptureFixture[str]
     ) -> None:
         gone = settings.model_copy(update={"store": "http://127.0.0.1:1", "deadline": 0.2})
-        async with serving(gone) as client:
+        async with running(create_app(gone)) as client:
             await ask(client, "{ books { totalCount } }")
         line = json.loads(capsys.readouterr().err.splitlines()[-1])
         assert (line["level"], line["codes"]) == ("warning", ["UNAVAILABLE"])

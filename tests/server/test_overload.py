@@ -16,9 +16,9 @@ from keygraph_resolvers.engine import engine
 from keygraph_server.app import create_app
 from keygraph_server.http import graphql_http
 from keygraph_server.http.requests import GraphQLRequest
-from keygraph_server.settings import read_settings
+from tests.asgi import client_of
 from tests.keygraph.faulty import Body, FaultyDynamoDB
-from tests.server.library import MODEL
+from tests.server.library import library_settings
 
 READ = {"query": 'query @consistent { book(isbn: "1") { title } }'}  # not one that operations share
 
@@ -37,26 +37,13 @@ async def test_thousands_on_a_dynamodb_that_hangs(
     monkeypatch.setattr(gate, "_OUTAGE_SECONDS", 0.5)
     # The clients are in the same event loop, and take most of its time: what may run is sent at once all the same.
     monkeypatch.setattr(engine, "TURN_SECONDS", 30.0)
-    (folder / "library.py").write_text(MODEL)
     dynamodb = WithoutItems(failing=1.0, faults=("hung",))
     async with dynamodb.running() as url:
-        app = create_app(
-            read_settings(
-                model="library",
-                store=url,
-                secret="s3cret" * 6,
-                deadline=4.0,
-                max_running=50,
-                max_waiting=100,
-            )
-        )
+        limits = {"deadline": 4.0, "max_running": 50, "max_waiting": 100}
+        app = create_app(library_settings(folder, store=url, **limits))
         async with app.router.lifespan_context(app):
-
-            def client_at(address: str) -> httpx.AsyncClient:
-                transport = httpx.ASGITransport(app, client=(address, 1))
-                return httpx.AsyncClient(transport=transport, base_url="http://keygraph")
-
-            async with client_at("192.0.2.1") as client, client_at("192.0.2.2") as another:
+            clients = [client_of(app, address=address) for address in ("192.0.2.1", "192.0.2.2")]
+            async with clients[0] as client, clients[1] as another:
                 statuses: Counter[tuple[int, str]] = Counter()
                 answered: Counter[str] = Counter()
                 refused: list[httpx.Response] = []
@@ -103,8 +90,7 @@ async def test_thousands_on_a_dynamodb_that_hangs(
 
 
 async def test_large_bodies_of_one_client_wait_unread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "library.py").write_text(MODEL)
-    app = create_app(read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6))
+    app = create_app(library_settings(folder))
     answers, refused, all_read, others_read = (asyncio.Event() for _ in range(4))
     read: list[int] = []
     parse_body = graphql_http.parse_body
@@ -127,8 +113,7 @@ async def test_large_bodies_of_one_client_wait_unread(folder: Path, monkeypatch:
         large = {**READ, "variables": {"text": "x" * 100_000}}
 
         async def ask(address: str, body: dict[str, Any]) -> int:
-            transport = httpx.ASGITransport(app, client=(address, 1))
-            async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
+            async with client_of(app, address=address) as client:
                 status = (await client.post("/graphql", json=body)).status_code
             if status == 503:
                 refused.set()

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from keygraph_server.playground import PageSettings, playground_routes
 from keygraph_server.playground.examples import ExampleOperation
 from keygraph_server.playground.page import LIBRARIES, render_page
+from tests.asgi import client_of
 from tests.server.chromium import EDITOR, RESPONSE, needs_assets, needs_chromium, open_page
 from tests.server.serving import served
 
@@ -38,8 +39,7 @@ BUNDLED = Path(__file__).parents[2] / "server/playground"
 
 
 def open_client() -> httpx.AsyncClient:
-    app = Starlette(routes=playground_routes(SHOP))
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://playground")
+    return client_of(Starlette(routes=playground_routes(SHOP)), "playground")
 
 
 class PageReader(HTMLParser):

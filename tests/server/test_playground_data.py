@@ -21,6 +21,7 @@ from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground.data import closed_mutations
 from keygraph_server.settings import Settings
+from tests import asgi
 from tests.server.library import WRITES
 
 EXAMPLES = ["billing", "cargo", "commerce", "education", "social", "talent"]
@@ -49,10 +50,8 @@ async def running(name: str, folder: Path, **options: Any) -> AsyncIterator[http
     viewer = options.pop("viewer", None)
     settings = Settings(store=f"sqlite:{folder / f'{name}.sqlite'}", secret=SecretStr("x" * 32), **options)
     app = create_app(settings, viewer=viewer)
-    async with app.router.lifespan_context(app):
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://playground") as client:
-            yield client
+    async with asgi.running(app, "playground") as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from keygraph.dynamo.store import CreateTable
-from keygraph.engines.open import open_store
-from keygraph_server.models import load_model
-from keygraph_server.settings import Settings, read_settings
+from keygraph_server.app import create_app
+from keygraph_server.settings import Settings
 from keygraph_server.telemetry import process, tracing
 from keygraph_server.telemetry.tracing import Tracing, configured_tracing
-from tests.server.library import MODEL
-from tests.server.test_operation_log import ask, serving
+from tests.asgi import running
+from tests.server.library import library_settings, make_table, serving
+from tests.server.test_operation_log import ask
 
 QUERY = "query Shelf($isbn: ID!) { one: book(isbn: $isbn) { title } books(first: 3) { nodes { title } } }"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -42,10 +41,8 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 @pytest.fixture
 async def settings(folder: Path) -> Settings:
-    (folder / "library.py").write_text(MODEL)
-    settings = read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6)
-    async with open_store(settings.store_address, load_model("library").graph.table) as store:
-        await store.send(CreateTable())
+    settings = library_settings(folder)
+    await make_table(settings)
     return settings
 
 
@@ -156,7 +153,7 @@ async def test_a_failure_is_the_servers_or_none(
     settings: Settings, exporter: InMemorySpanExporter, query: str, status: StatusCode, kind: str | None
 ) -> None:
     gone = settings.model_copy(update={"store": "http://127.0.0.1:1", "deadline": 0.2})
-    async with serving(gone) as client:
+    async with running(create_app(gone)) as client:
         await ask(client, query)
     [operation] = [each for each in exporter.get_finished_spans() if each.kind is SpanKind.SERVER]
     assert operation.status.status_code is status

@@ -14,10 +14,10 @@ from keygraph_server.app import create_app
 from keygraph_server.documents.known import Accepted, KnownDocuments
 from keygraph_server.documents.manifest import read_documents
 from keygraph_server.errors import CommandError, RequestRefusedError
-from keygraph_server.settings import Settings, read_settings
+from keygraph_server.settings import Settings
+from tests.asgi import running
 from tests.server.command_line import run
-from tests.server.library import MODEL, book
-from tests.server.test_app import make_table, running
+from tests.server.library import MODEL, book, library_settings, make_table, serving
 
 SECRET = "a secret of more than 32 characters"
 TITLE = """query Title($isbn: ID!) {
@@ -234,10 +234,6 @@ class TestKnownDocuments:
         assert len(known._automatic) == len(kept)
 
 
-def settings_of(folder: Path, **given: Any) -> Settings:
-    return read_settings(model="library", store="sqlite:library.sqlite", secret=SECRET, **given)
-
-
 FOUND = {"data": {"book": {"title": "Emma"}}}
 ISBN = {"isbn": "1"}
 
@@ -252,7 +248,7 @@ class TestServer:
     @pytest.fixture
     async def trusting(self, documents: Path, folder: Path) -> Settings:
         assert trust(documents).exit_code == 0
-        settings = settings_of(folder, trusted_documents="trusted-documents.json")
+        settings = library_settings(folder, trusted_documents="trusted-documents.json")
         await make_table(settings, book("1", "Emma"))
         return settings
 
@@ -305,9 +301,8 @@ class TestServer:
         assert said in response.text
 
     async def test_automatic_persisted_queries(self, documents: Path, folder: Path) -> None:
-        settings = settings_of(folder)
-        await make_table(settings, book("1", "Emma"))
-        async with running(create_app(settings)) as client:
+        settings = library_settings(folder)
+        async with serving(settings, book("1", "Emma")) as client:
 
             async def ask(text: str | None, key: str) -> httpx.Response:
                 persisted = {"persistedQuery": {"version": 1, "sha256Hash": key}}
@@ -337,7 +332,7 @@ class TestServer:
         self, documents: Path, folder: Path, given: dict[str, str], said: str
     ) -> None:
         with pytest.raises(CommandError, match=said):
-            create_app(settings_of(folder, **given))
+            create_app(library_settings(folder, **given))
 
 
 def test_ids_that_are_not_of_their_documents_are_a_line(

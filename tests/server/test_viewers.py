@@ -16,15 +16,11 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import CreateTable
-from keygraph.engines.open import open_store
-from keygraph.tables.bulk import write_batches
 from keygraph_server.app import create_app
 from keygraph_server.errors import SettingsError, UnauthenticatedError
-from keygraph_server.models import load_model
 from keygraph_server.settings import Settings, read_settings
 from tests.server.command_line import run
-from tests.server.test_app import running
+from tests.server.library import make_table, serving
 
 SECRET = "a shared secret that is long enough for it"
 
@@ -69,12 +65,6 @@ def bearer(secret: str = SECRET, **claims: Any) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-async def make_table(settings: Settings, *items: Item) -> None:
-    async with open_store(settings.store_address, load_model("notes").graph.table) as store:
-        await store.send(CreateTable())
-        await write_batches(store, [(items, None)], lambda mark: None)
-
-
 async def shown(client: httpx.AsyncClient, headers: dict[str, str]) -> list[str]:
     """The notes that somebody sees."""
     response = await client.post("/graphql", json={"query": QUERY}, headers=headers)
@@ -86,8 +76,7 @@ async def shown(client: httpx.AsyncClient, headers: dict[str, str]) -> list[str]
 class TestServer:
     async def test_each_sees_what_is_theirs(self, folder: Path) -> None:
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
-        await make_table(settings, note("1", "ann"), note("2", "bob"))
-        async with running(create_app(settings)) as client:
+        async with serving(settings, note("1", "ann"), note("2", "bob")) as client:
             assert await shown(client, bearer(sub="ann")) == ["a"]
             assert await shown(client, bearer(sub="bob")) == ["b"]
             assert await shown(client, bearer(roles=["support"])) == ["a", "b"]
@@ -97,8 +86,7 @@ class TestServer:
 
     async def test_a_token_that_is_not_valid(self, folder: Path) -> None:
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
-        await make_table(settings, note("1", "ann"))
-        async with running(create_app(settings)) as client:
+        async with serving(settings, note("1", "ann")) as client:
             for headers in (bearer("another secret that is long enough too", sub="ann"), bearer(exp=1)):
                 response = await client.post("/graphql", json={"query": QUERY}, headers=headers)
                 assert response.status_code == 401
@@ -109,17 +97,15 @@ class TestServer:
 
     async def test_no_cache_keeps_what_one_viewer_saw(self, folder: Path) -> None:
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET, cache_control="public, max-age=60")
-        await make_table(settings, note("1", "ann"))
         headers = {**bearer(sub="ann"), "Apollo-Require-Preflight": "true"}
-        async with running(create_app(settings)) as client:
+        async with serving(settings, note("1", "ann")) as client:
             response = await client.get("/graphql", params={"query": QUERY}, headers=headers)
             assert response.json()["data"]["a"] == {"text": "Note 1"}
             assert response.headers["cache-control"] == "no-store"
 
     async def test_by_headers_of_a_gateway(self, folder: Path) -> None:
         settings = settings_of(folder, auth="header")
-        await make_table(settings, note("1", "ann"), note("2", "bob"))
-        async with running(create_app(settings)) as client:
+        async with serving(settings, note("1", "ann"), note("2", "bob")) as client:
             assert await shown(client, {"X-User": "ann"}) == ["a"]
             assert await shown(client, {"X-Roles": "seller, support"}) == ["a", "b"]
             assert await shown(client, bearer(sub="ann")) == []
@@ -137,8 +123,7 @@ class TestServer:
             return viewer_of(request)
 
         settings = settings_of(folder)
-        await make_table(settings, note("1", "ann"))
-        async with running(create_app(settings, viewer=awaited if is_async else viewer_of)) as client:
+        async with serving(settings, note("1", "ann"), viewer=awaited if is_async else viewer_of) as client:
             assert await shown(client, {"Cookie": "session=s1"}) == ["a"]
             assert await shown(client, {}) == []
             response = await client.post("/graphql", json={"query": QUERY}, headers={"Cookie": "session=s2"})
@@ -152,18 +137,16 @@ class TestServer:
             return {}
 
         settings = settings_of(folder, operation_timeout=0.05)
-        await make_table(settings, note("1", "ann"))
         functions: dict[str, Any] = {hangs: hanging}
-        async with running(create_app(settings, **functions)) as client:
+        async with serving(settings, note("1", "ann"), **functions) as client:
             response = await asyncio.wait_for(client.post("/graphql", json={"query": QUERY}), 10)
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert response.json()["errors"][0]["extensions"]["code"] == "TIMEOUT"
 
     async def test_a_field_that_somebody_may_not_read(self, folder: Path) -> None:
         settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
-        await make_table(settings, note("1", "ann"))
         document = {"query": '{ note(noteId: "1") { text price } }'}
-        async with running(create_app(settings)) as client:
+        async with serving(settings, note("1", "ann")) as client:
             answer = (await client.post("/graphql", json=document, headers=bearer(sub="ann"))).json()
             assert answer["data"] == {"note": {"text": "Note 1", "price": None}}
             [error] = answer["errors"]
@@ -223,9 +206,8 @@ def test_in_production_on_dynamodb_an_open_model_has_to_be_meant(folder: Path, s
 
 async def test_introspection_in_production_is_the_viewers(folder: Path) -> None:
     settings = settings_of(folder, env="production", introspection=True, auth="jwt", jwt_key=SECRET)
-    await make_table(settings)
     query = {"query": '{ __type(name: "Note") { fields { name } } }'}
-    async with running(create_app(settings)) as client:
+    async with serving(settings) as client:
         shown = {
             name: (await client.post("/graphql", json=query, headers=headers)).json()["data"]["__type"]
             for name, headers in {
