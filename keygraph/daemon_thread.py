@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Thread
 from typing import Any, TypeVar
@@ -41,20 +41,8 @@ def in_daemon_thread(function: Callable[..., ResultT], /, *arguments: object) ->
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """The threads of an event loop in which libraries look up names: a process ends without them."""
+    """The threads of an event loop in which libraries look up names: a process ends without them. Has none of its own."""
 
-    def submit(self, function: Callable[..., ResultT], /, *arguments: Any, **options: Any) -> Future[ResultT]:
-        returned: Future[ResultT] = Future()
-        returned.set_running_or_notify_cancel()  # from here on, it cannot be canceled
-
-        def run() -> None:
-            try:
-                returned.set_result(function(*arguments, **options))
-            except Exception as error:
-                returned.set_exception(without_frames(error))
-
-        Thread(target=run, name="keygraph-call", daemon=True).start()
-        return returned
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Waits for nothing."""
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **_: Any) -> Any:
+        """Returns a future of asyncio, which the event loop takes too."""
+        return in_daemon_thread(function, *arguments)
