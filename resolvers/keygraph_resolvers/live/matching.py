@@ -64,7 +64,7 @@ class ReadIndex(Generic[OwnerT]):
     """The reads of many operations."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
+        self.table = table
         self._by_key: dict[Key, dict[OwnerT, Names]] = {}
         self._by_partition: dict[tuple[str | None, KeyValue], _Intervals[OwnerT]] = {}
         self._indexes = [(index.name, index.partition, index.sort) for index in table.indexes]
@@ -122,7 +122,7 @@ class ReadIndex(Generic[OwnerT]):
         both = None
         if old is not None and new is not None:
             both = frozenset(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-        key = self._table.key_of(item)
+        key = self.table.key_of(item)
         owners = self._by_key.get(key)
         if owners:
             _collect(touched, owners, both)
@@ -145,34 +145,27 @@ class ReadIndex(Generic[OwnerT]):
 class OwnReads(Generic[OwnerT]):
     """The reads of one run of an operation, in the index of all.
 
-    A run that was given up may still be reading when they are forgotten. Nothing more is added then.
+    A run that was given up may still be reading when they are forgotten. What it adds then is in no index that is used.
     """
 
-    __slots__ = ("_counted", "_index", "_is_forgotten", "_keys", "_owner", "_pending", "_ranges", "wanted")
+    __slots__ = ("_counted", "_index", "_keys", "_owner", "_pending", "_ranges", "wanted")
 
     def __init__(self, index: ReadIndex[OwnerT], owner: OwnerT, counted: Callable[[int], None]) -> None:
         self._index = index
         self._counted = counted
         self._owner = owner
-        self._is_forgotten = False
         self._keys: set[Key] = set()
         self._ranges: set[KeyRange] = set()
         self._pending = Counter[KeyRange]()
         """The ranges that are being read, or could not be."""
         self.wanted: WantedChanges | None = None
-        """The changes that it wants."""
 
     def add_changes(self, wanted: WantedChanges) -> None:
-        """It wants these changes."""
-        if self._is_forgotten:
-            return
         self.wanted = wanted
         self._index.changes.add(wanted, self._owner)
 
     def add_key(self, key: Key, names: Names) -> None:
         """An item is read by its key."""
-        if self._is_forgotten:
-            return
         before = self._index.size
         self._keys.add(key)
         self._index.add_key(key, self._owner, names)
@@ -180,8 +173,6 @@ class OwnReads(Generic[OwnerT]):
 
     def begin(self, read: KeyRange, names: Names) -> None:
         """A range is read."""
-        if self._is_forgotten:
-            return
         before = self._index.size
         self._pending[read] += 1
         self._index.add_range(read, self._owner, names)
@@ -189,8 +180,6 @@ class OwnReads(Generic[OwnerT]):
 
     def end(self, read: KeyRange, reached: KeyRange, names: Names) -> None:
         """The read has reached this part of its range."""
-        if self._is_forgotten:
-            return
         before = self._index.size
         self._ranges.add(reached)
         self._index.add_range(reached, self._owner, names)
@@ -203,7 +192,7 @@ class OwnReads(Generic[OwnerT]):
 
     def forget(self) -> None:
         """Drops all of them, for good."""
-        before, self._is_forgotten = self._index.size, True
+        before = self._index.size
         for key in self._keys:
             self._index.drop_key(key, self._owner)
         for read in self._ranges | self._pending.keys():
@@ -212,6 +201,7 @@ class OwnReads(Generic[OwnerT]):
             self._index.changes.drop(self.wanted, self._owner)
         self._keys, self._ranges, self._pending, self.wanted = set(), set(), Counter(), None
         self._counted(self._index.size - before)
+        self._index, self._counted = ReadIndex(self._index.table), lambda _: None
 
     def uses(self, indexes: Collection[str]) -> bool:
         """Returns whether a range of one of these indexes was read."""
