@@ -8,8 +8,8 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +21,7 @@ from keygraph_server.jobs.effects import open_change_effects, refuse_without_eff
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.processes.process import signals_handled
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.telemetry import metrics_served
@@ -77,26 +78,16 @@ async def _follow(settings: Settings, graph: Graph, options: FollowOptions) -> N
     ):
         owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         worker = StreamWorker(graph, store, handle, owner, options)
+        loop = asyncio.get_running_loop()
+        stops = dict.fromkeys(
+            (signal.SIGTERM, signal.SIGINT), lambda *_: loop.call_soon_threadsafe(worker.stop)
+        )
         async with _reported(worker), _measured(settings, graph, worker.progress):
-            with _stopping(worker):
+            # It ends when it has handled what it has read.
+            with signals_handled(stops):
                 _log.info("Following the table %s in %s", graph.table.name, settings.displayed_store)
                 await worker.run()
     _log.info("Stopped: every change that was read is handled")
-
-
-@contextmanager
-def _stopping(worker: StreamWorker) -> Iterator[None]:
-    """Lets SIGTERM and Ctrl-C stop a worker when it has handled what it has read."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {
-        number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(worker.stop)) for number in numbers
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @asynccontextmanager

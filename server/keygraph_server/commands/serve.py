@@ -10,8 +10,8 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from keygraph_server.options import ModelOption, StoreOption, WithSettings
 from keygraph_server.playground.examples import queries_to_try
 from keygraph_server.processes import MOST_WORKERS
 from keygraph_server.processes.collection import keeping_all
-from keygraph_server.processes.process import allow_open_files, begin_serving, terminals
+from keygraph_server.processes.process import allow_open_files, begin_serving, signals_handled, terminals
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.streams import queue_streams, write_alone
 from keygraph_server.processes.workers import Workers
@@ -120,7 +120,7 @@ def serve(
 
 def _serve(settings: Settings, *, reload: bool) -> None:
     found = configured_model(settings)
-    with _handling_signals(), listen(settings.host, settings.port) as listening:
+    with signals_handled(_signal_handlers()), listen(settings.host, settings.port) as listening:
         # In production, a missing named file is a mistake, such as a volume that is not mounted.
         if settings.store is None or not settings.is_production:
             _make_first_store(found, settings)
@@ -282,18 +282,12 @@ def _run(
             Server(config).run(sockets=[listening])
 
 
-@contextmanager
-def _handling_signals() -> Iterator[None]:
-    """Exits with 0 on SIGTERM, which uvicorn raises again after it has shut down, and does not end on SIGHUP."""
+def _signal_handlers() -> dict[signal.Signals, Any]:
+    """Handlers that exit with 0 on SIGTERM, which uvicorn raises again after it has shut down, and do not end on SIGHUP."""
     handlers: dict[signal.Signals, Any] = {signal.SIGTERM: _stop}
     if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handlers[signal.SIGHUP] = partial(_hang_up, terminals())
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handlers
 
 
 def _hang_up(terminals_before: list[int], number: int, frame: FrameType | None) -> None:

@@ -9,7 +9,9 @@ import multiprocessing
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from keygraph_resolvers import Service
 from keygraph_server.processes.collection import tune_collection
@@ -32,6 +34,17 @@ def begin_serving(service: Service) -> None:
     return_large_blocks()
     sys.setswitchinterval(_THREADS_SECONDS)
     _log.info("Process %d serves on %s", os.getpid(), " and ".join(runs_on()))
+
+
+@contextmanager
+def signals_handled(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:
+    """Sets handlers of signals, and at the end those that were set before."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def terminals() -> list[int]:
