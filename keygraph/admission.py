@@ -166,7 +166,6 @@ class Admission:
             raise Overloaded("the server has too much to do: try again in a second")
 
     async def _wait(self, place: Place) -> None:
-        """Waits for a place."""
         count = place.size if self._waits_by_size else 1
         place.turn = turn = asyncio.get_running_loop().create_future()
         self._queues.setdefault(place.clients, deque()).append(place)

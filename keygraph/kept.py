@@ -50,7 +50,6 @@ class SizedCache(OrderedDict[KeyT, ValueT]):
         super().__init__()
         self._most = most_bytes
         self.bytes = 0
-        """The bytes that it holds."""
         self._sizes: dict[KeyT, int] = {}
 
     def keep(self, key: KeyT, value: ValueT, size: int) -> None:

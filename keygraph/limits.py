@@ -125,4 +125,3 @@ NO_LIMITS = Limits(
         MOST,
     ),
 )
-"""No limits on documents and on what an operation costs."""

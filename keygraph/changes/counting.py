@@ -192,7 +192,6 @@ class StreamCounter:
     def _summed(
         self, node: Node, ledger: Ledger, changes: Iterable[tuple[str, Added, Added]]
     ) -> dict[str, Value]:
-        """Returns the values with some changes."""
         values = dict(ledger.values)
         for each in self._tallies.of[node[0]]:
             several = [ledger.value_of(each)]

@@ -31,7 +31,6 @@ Keeper: TypeAlias = Literal["transaction", "job", "stream"]
 OF_STREAM = frozenset[Kept | None]({"count", "sum", "average", "walk"})
 """What can be kept by the stream: each change adds to it, or for a walk, the node walks again."""
 WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
-"""The name of a write mutation."""
 WriteKind: TypeAlias = WriteName | Literal["bulk"]
 """What `writes=` can name; `bulk` gives each of the type's mutations a plural."""
 EVERY_WRITE: tuple[WriteKind, ...] = ("create", "put", "update", "upsert", "move", "delete", "bulk")

@@ -423,7 +423,6 @@ def _decode_enum(type_: FieldType, value: Value) -> Enum:
 
 @cache
 def _enum_members(cls: Any) -> dict[object, Enum]:
-    """Returns the members of an enum by their values."""
     return {member.value: member for member in cls}
 
 

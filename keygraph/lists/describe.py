@@ -18,7 +18,7 @@ from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.limits import SORT_KEY_BYTES
 from keygraph.dynamo.order import LAST_BYTE
 from keygraph.dynamo.store import BatchGet, Count, Query, Request, Within
-from keygraph.dynamo.table import Index, KeyDeclaration, KeyValue, Table, key_type
+from keygraph.dynamo.table import Index, KeyDeclaration, Table, key_type
 from keygraph.engines.dynamodb.requests import render
 from keygraph.graph import Graph
 from keygraph.keys.shards import shards_in_words
@@ -124,7 +124,8 @@ def sent_request(request: Request[Any], table: Table) -> dict[str, Any]:
     if isinstance(request, BatchGet):
         text = [
             " AND ".join(
-                f"{key.name} = {_key_text(value)}" for key, value in zip(table.keys, each, strict=True)
+                f"{key.name} = {_bytes_text(value) if isinstance(value, bytes) else value}"
+                for key, value in zip(table.keys, each, strict=True)
             )
             for each in request.keys[:_MOST_KEYS]
         ]
@@ -138,10 +139,6 @@ def sent_request(request: Request[Any], table: Table) -> dict[str, Any]:
         "keys": expression_text(body, "KeyConditionExpression"),
         "filter": expression_text(body, "FilterExpression"),
     }
-
-
-def _key_text(value: KeyValue) -> str:
-    return _bytes_text(value) if isinstance(value, bytes) else str(value)
 
 
 def _bytes_text(value: bytes) -> str:

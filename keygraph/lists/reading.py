@@ -175,7 +175,6 @@ class _Shard:
 
     @property
     def first_order(self) -> tuple[Any, int]:
-        """The order of the first item that waits."""
         return self.query.order_of(self.query.place_of(self.waiting[0].item))
 
 

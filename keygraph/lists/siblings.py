@@ -39,7 +39,6 @@ class ReadRange:
     """The parts of a range that are read for a list, and the siblings that are read with it."""
 
     span: Span
-    """The range."""
     pieces: tuple[Span, ...]
     """The parts of the range that are read, in order. None is empty."""
     singles: tuple[RecordType, ...] = ()

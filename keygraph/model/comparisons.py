@@ -297,4 +297,3 @@ class WriteRule:
     names: tuple[str, ...]
     """The fields that it uses."""
     message: str
-    """The message for a client."""

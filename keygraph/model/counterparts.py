@@ -44,7 +44,6 @@ class Correspondence:
     ends: Mapping[str, str]
     """For each end of the other type, the end of this one that is the same node."""
     fields: tuple[str, ...]
-    """The fields that both have."""
 
     @property
     def is_mirror(self) -> bool:

@@ -75,7 +75,6 @@ class Keys:
 
     @property
     def reads_whole_items(self) -> bool:
-        """Whether items read by these keys are whole."""
         return self.index is None or self.index.projection == "ALL"
 
     def __str__(self) -> str:

@@ -34,14 +34,12 @@ class SharedAttributes:
             **{name: field.attributes for name, field in record.fields.items()},
             **{name: (*end.attributes.values(),) for name, end in record.ends.items()},
         }
-        """The attributes of each field and end."""
         self._names: dict[Path, set[str]] = {}
         for name, paths in self.paths.items():
             for path in paths:
                 self._names.setdefault(path, set()).add(name)
         shared = {path for path, names in self._names.items() if len(names) > 1}
         self.ends = [end for name, end in record.ends.items() if not shared.isdisjoint(self.paths[name])]
-        """The ends that share an attribute."""
         in_key = {name for slot in record.identity for name in (slot.path[0], *record.needs_of(slot))}
         members: Mapping[str, Field | End] = {**record.fields, **record.ends}
         optional = {name for name, member in members.items() if member.optional}

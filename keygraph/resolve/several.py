@@ -94,7 +94,6 @@ _Partition: TypeAlias = tuple[tuple[Token, ...], tuple[Shard, ...]]
 
 
 def _partition_of(path: AccessPath) -> _Partition:
-    """Returns what a path reads."""
     return path.canonical(path.keys.partition), path.keys.shards
 
 

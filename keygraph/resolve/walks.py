@@ -26,7 +26,6 @@ class NodeWalk:
     name: str
     owner: RecordType
     nodes: tuple[RecordType, ...]
-    """The types of the nodes that it returns."""
     options: WalkOptions
     levels: tuple[tuple[WalkedPath, ...], ...]
     """For a ranking, the lists of each level; for a reach, one level with all lists."""

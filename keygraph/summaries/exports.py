@@ -48,7 +48,6 @@ class ExportFile(NamedTuple):
     below: str
     """Its path below the folder of all exports."""
     items: int
-    """The number of its items."""
     md5: bytes | None
     """The MD5 of the file as it was written; None if the manifest has none."""
 

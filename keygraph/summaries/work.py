@@ -147,7 +147,6 @@ class OfList(Summary):
                 yield self._group_of(tally.owner, added[0]), added[1]
 
     def _group_of(self, node: RecordType, identity: Texts) -> str:
-        """Returns the group of the items in the list of a node."""
         return _text(identity)
 
     def combined(self, values: Iterable[Value]) -> Value:

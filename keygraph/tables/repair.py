@@ -67,7 +67,6 @@ _KINDS: dict[str, tuple[Problem, ...]] = {
 }
 """With those that only a backfill makes. They are made first: keys may hold these values."""
 BACKFILLED = ("values", "new copies", "keys", "counts")
-"""What a backfill writes."""
 _KIND_OF = {problem: kind for kind, problems in _KINDS.items() for problem in problems}
 _ORDER = list(_KIND_OF)
 _NEVER: dict[Problem, str] = {

@@ -246,7 +246,6 @@ class Window:
         self._keys = tuple([(key.name,) for key in graph.table.keys])
         self.types: Counter[str | None] = Counter()
         self.recognized: list[tuple[RecordType, Texts, Item]] = []
-        """The items with a type, and their identities."""
         self.attributes = AttributeCounter(graph)
         self.changed: set[Key] = set()
         """The items that have changed since they were read, of those of which that was to be known."""
@@ -618,7 +617,6 @@ def _problem_of(copy: Copy) -> Problem:
 async def _read(
     store: Store, keys: Iterable[Key], projection: tuple[Path, ...] | None = None
 ) -> dict[Key, Item]:
-    """Returns the items with these keys, by key."""
     wanted = tuple(dict.fromkeys(keys))
     if not wanted:
         return {}

@@ -42,9 +42,7 @@ class FollowedEdge(NamedTuple):
 
     owner: Vertex
     list: str
-    """The list of that owner."""
     place: bytes
-    """Its place in the list."""
     content: bytes
     """The node that it leads to, and what weighs it."""
 
@@ -87,7 +85,6 @@ class WalkSource:
             return None
 
     def _part(self, path: WalkedPath, owner: Vertex, most: int, after: bytes | None) -> Part:
-        """Returns a part of a list."""
         found = self._parts.get((path, owner, after))
         if found is None:
             found = self._read(path, owner, after)

@@ -127,7 +127,6 @@ class CoreExecution:
 def _of_fields(
     operation: OperationDefinitionNode, fields: Iterable[SelectedField]
 ) -> OperationDefinitionNode:
-    """Returns the operation with only these fields."""
     nodes = tuple(node for each in fields for node in each.nodes)
     return replace(operation, selection_set=SelectionSetNode(selections=nodes))
 
@@ -138,7 +137,6 @@ def _compact(answer: dict[str, Any]) -> bytes:
 
 
 def _response(result: ExecutionResult) -> dict[str, Any]:
-    """Returns the response with the result of an execution."""
     errors = [public_error(error) for error in result.errors or ()]
     if result.data is None and errors and all("path" not in error for error in errors):
         return {"errors": errors}  # variables that do not fit: nothing was executed

@@ -219,7 +219,6 @@ class Service:
         return None
 
     def _run_of(self, values: VariableValues, plan: Plan, viewer: Claims | None) -> Run:
-        """Returns a run of a plan."""
         return Run(
             self.schema.graph,
             self._shared,
@@ -370,7 +369,6 @@ class _Results:
     foreign: dict[str, Any] = field(default_factory=dict)
     """The values of the root's fields that graphql-core's own execution answers."""
     errors: list[dict[str, Any]] = field(default_factory=list)
-    """The errors of these fields."""
     access: dict[SelectedField, Permissions | None] = field(default_factory=dict)
     """The viewer's permissions for each mutation: later ones do not change them."""
     refusal: dict[str, Any] | None = None

@@ -40,14 +40,12 @@ _WANTED = "Name a Graph, a schema made by build_schema, or a function without ar
 
 
 def examples_folder() -> Path:
-    """The folder of the examples."""
     spec = importlib.util.find_spec("keygraph_examples")
     [folder] = (spec and spec.submodule_search_locations) or [""]
     return Path(folder)
 
 
 def example_names() -> list[str]:
-    """The names of the examples."""
     return sorted(file.stem for file in examples_folder().glob("*.graphql"))
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def configured_service(settings: Settings, schema: GraphSchema, store: Store) -> Service:
-    """A service for the schema and the store."""
     secret = settings.secret.get_secret_value() if settings.secret else ""
     return Service(
         schema,

@@ -37,7 +37,6 @@ class Answered:
     nested: int = 0
     """The values in their lists, maps and sets."""
     by_key: dict[Key, Item] | None = None
-    """The items of a batch."""
     count: int = 0
     scanned: int = 0
     last: Position | None = None
@@ -60,13 +59,10 @@ class Answered:
     stream: tuple[str, str] | None = None
     """The name of the stream of a described table, and the images that it has; None if it is off."""
     shards: tuple[StreamShard, ...] = ()
-    """The shards of a stream."""
     iterator: str | None = None
     """A position in a shard; None at its end."""
     records: tuple[StreamRecord, ...] = ()
-    """The changes in a stream."""
     names: tuple[str, ...] = ()
-    """The names of tables."""
     last_name: str | None = None
     """The name after which the next page of names or shards starts; None at the end."""
 

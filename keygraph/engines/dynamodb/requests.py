@@ -271,7 +271,6 @@ class Renderer:
         return found, size
 
     def _update(self, action: UpdateItem) -> dict[str, Any]:
-        """Returns the expressions of an update."""
         body: dict[str, Any] = {}
         placeholders = expressions.Placeholders()
         refuse_changes(action.changes, [key.name for key in self._table.keys])

@@ -65,7 +65,6 @@ class Catalogue:
     """Finds one table in the file, for any connection to it. Use it inside a transaction."""
 
     def __init__(self, table: Table) -> None:
-        """`table` is the declared table."""
         self._declared = table
         self.known: Layout | None = None
         """The layout that was last returned. SQLite reports if its tables are gone, because names are not reused."""

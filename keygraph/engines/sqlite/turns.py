@@ -22,7 +22,6 @@ _TURN = 0.002
 _REST = 0.0005
 """How many seconds it pauses, so that the event loop can continue."""
 _TRANSACTION_WRITES = 64
-"""The most writes in one transaction."""
 _TRANSACTION_SECONDS = 0.01
 """The time after which a transaction takes no more writes: others may come, and wait for its end."""
 

@@ -45,9 +45,7 @@ class DescribedAction:
     operation: str
     """DynamoDB's name: Put, Update, Delete or ConditionCheck."""
     keys: str
-    """The key of its item."""
     path: InputPath
-    """Its place in the input."""
     attributes: str | None
     """The attributes that are put in addition to the key."""
     changes: str | None

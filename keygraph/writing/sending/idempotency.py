@@ -53,13 +53,11 @@ def is_own(item: Item) -> bool:
 
 
 def note_key(graph: Graph, name: tuple[str | int, ...]) -> Key:
-    """Returns the key of the note with a name."""
     digest = hashlib.sha256(repr(name).encode()).digest()
     return tuple(_key_value(attribute, digest) for attribute in graph.table.keys)
 
 
 def new_note(graph: Graph, name: tuple[str | int, ...], content: Any) -> Item:
-    """Returns the note with a name."""
     return {**graph.table.attributes_of(note_key(graph, name)), NOTE: content}
 
 

@@ -165,7 +165,6 @@ class Unstarted(NamedTuple):
     """Nothing is started, because of the client's arguments."""
 
     starts: tuple[StepStart, ...]
-    """What would be started."""
     arguments: Callable[[Any], object]
     """Raises the reason."""
 

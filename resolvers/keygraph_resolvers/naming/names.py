@@ -120,7 +120,6 @@ class Filterable:
     node: NodeText | None = None
     """How a node is written in it, if the attribute is the key of a node of one of several types."""
     is_key: bool = False
-    """Whether it is the key of a node."""
     default: object = None
     """The value of a missing attribute; None or dataclasses.MISSING if it has none."""
 

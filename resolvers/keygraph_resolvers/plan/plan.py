@@ -34,7 +34,6 @@ from keygraph_resolvers.steps.write import WriteStep
 
 
 def is_consistent(operation: OperationDefinitionNode) -> bool:
-    """Whether an operation has the directive `@consistent`."""
     return any(directive.name.value == CONSISTENT.python_name for directive in operation.directives or ())
 
 

@@ -84,7 +84,6 @@ class Run:
     context: Any = None
     """The `info.context` of an application's resolvers; None for the run itself."""
     change: RecordChange | None = None
-    """The change that it is run for."""
     wants_changes: Callable[[WantedChanges], None] | None = None
     """Takes the changes that the operation is to be run for."""
     middleware: MiddlewareManager | None = None
@@ -117,7 +116,6 @@ class Run:
 
     @property
     def reads(self) -> Store:
-        """The store for all reads."""
         return ConsistentStore(self.meter) if self.is_consistent else self.meter
 
     @cached_property
@@ -159,4 +157,3 @@ class Run:
 
 
 _given = attrgetter(*[each.name for each in fields(Run) if each.init])
-"""The arguments of a run."""

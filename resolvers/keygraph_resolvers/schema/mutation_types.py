@@ -81,7 +81,6 @@ class MutationTypes:
     _graph: Graph
     _types: SchemaTypes
     _object: Callable[[RecordType], type]
-    """Returns the type of a record."""
     _end_field: Callable[[RecordType, End], StrawberryField]
 
     def fields(self) -> list[StrawberryField]:

@@ -46,7 +46,6 @@ from keygraph_resolvers.schema.inputs import key_value
 NAME_PREFIX = "_:"
 """The prefix of names of new ids, the same as for blank nodes in RDF and in Dgraph's mutations."""
 MOST_INPUTS = 1000
-"""The most inputs of one mutation."""
 
 
 @value(frozen=True, slots=True)

@@ -103,7 +103,6 @@ class _Transaction(NamedTuple):
 
     inputs: Sequence[Input]
     requests: list[list[WriteRequest]]
-    """The requests of each input."""
     all_requests: list[WriteRequest]
     key: IdempotencyKey | None
     outline: Outline

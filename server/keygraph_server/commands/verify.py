@@ -287,7 +287,6 @@ class VerifyingProcess:
     """In a process that verifies pages for its parent: the verification, the store, and the loop that they belong to."""
 
     own: VerifyingProcess
-    """That of this process."""
 
     def __init__(self, settings: Settings, types: Collection[str] | None) -> None:
         """The process ends with its parent, also if that is killed."""

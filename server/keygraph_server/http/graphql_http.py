@@ -141,7 +141,6 @@ class HTTPObservation(Observation):
 
     @property
     def is_subscription(self) -> bool:
-        """Whether it is a subscription."""
         return self.operation is not None and self.operation.operation is OperationType.SUBSCRIPTION
 
     def shares(self, request: OperationRequest) -> None:
@@ -217,7 +216,6 @@ class EndpointOptions:
     cache_control: str = "no-store"
     """The Cache-Control header of answers to GET."""
     limits: Limits = field(default_factory=Limits)
-    """Those of the service."""
     compress_above: int = 0
     """Larger answers, in bytes, are compressed if the client accepts gzip; with 0, none is."""
     cost_details: bool = True

@@ -93,7 +93,6 @@ class QueuedFile(io.RawIOBase):
         return os.isatty(self._number)
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def _drop(self, lines: bytes) -> None:

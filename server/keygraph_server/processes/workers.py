@@ -97,7 +97,6 @@ class Workers(Multiprocess):
         self._terminals = terminals()
 
     def init_processes(self) -> None:
-        """Starts all workers."""
         self.processes += [self._started() for _ in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:

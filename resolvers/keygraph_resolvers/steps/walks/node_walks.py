@@ -125,10 +125,6 @@ class NodeWalkStep(Step):
         """Whether a selected field needs the walk to reach its end."""
         return self.has_total or bool(self.aggregates)
 
-    def counts_separately(self, arguments: WalkArguments) -> bool:
-        """Whether counting needs a separate walk, because the page continues from a cursor."""
-        return self.walk.is_reach and self.walks_all and arguments.after is not None
-
     def lists(self, run: Run) -> WalkedLists:
         is_alone = self.is_alone and not self.walk.may_read_again
         return WalkedLists.shared(run, self.walk.paths, is_alone=is_alone)
@@ -165,7 +161,8 @@ class NodeWalkStep(Step):
         levels = arguments.depth if self.walk.is_reach else len(self.walk.levels)
         paths = self.walk.paths
         most = WalkMost(WalkedLists(run, paths), paths, self._nodes, arguments.budget, levels)
-        walks = 1 + self.counts_separately(arguments)
+        # A page that continues from a cursor does not count what is before it.
+        walks = 1 + (self.walk.is_reach and self.walks_all and arguments.after is not None)
         # A walk that continues does not know its start.
         keys = (most.items * (walks if arguments.after is None else walks + 1)) + 1
         yield from most.requests(walks, keys, levels)
