@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -149,21 +149,14 @@ async def test_it_returns_or_raises_what_the_function_does() -> None:
         await in_daemon_thread(divmod, 1, 0)
 
 
-async def test_nobody_has_to_wait_for_it() -> None:
+@pytest.mark.parametrize("call", [in_daemon_thread, DaemonThreads().submit])
+async def test_nobody_has_to_wait_for_it(call: Callable[..., asyncio.Future[bool]]) -> None:
     goes_on = threading.Event()
-    calling = in_daemon_thread(goes_on.wait, 10)
+    calling = call(goes_on.wait, 10)
     calling.cancel()
     goes_on.set()
     await asyncio.sleep(0.05)
     assert calling.cancelled()
-
-
-def test_a_call_of_a_library_returns_although_its_caller_was_canceled() -> None:
-    goes_on = threading.Event()
-    calling = DaemonThreads().submit(goes_on.wait, 10)
-    calling.cancel()
-    goes_on.set()
-    assert calling.result(10)
 
 
 async def test_all_who_wait_for_an_address_wait_for_one_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
