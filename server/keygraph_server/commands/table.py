@@ -251,25 +251,17 @@ def update(
         raise CommandError("--yes is an option of --remove", "Add --remove, or leave it out")
     settings = read_settings(model=model, store=store)
     graph = configured_model(settings).graph
-    options = _UpdateOptions(removes=remove, is_preview=remove and not yes, streams=stream)
-    work = _update(settings, graph, options)
+    work = _update(settings, graph, removes=remove, is_preview=remove and not yes, streams=stream)
     if finished(work, lambda: "Run it again to continue."):
         raise typer.Exit(FOUND)
 
 
-class _UpdateOptions(NamedTuple):
-    removes: bool
-    """Whether other indexes than the model's are removed."""
-    is_preview: bool
-    """Whether nothing is changed."""
-    streams: bool
-    """Whether the table shall have a stream."""
-
-
-async def _update(settings: Settings, graph: Graph, options: _UpdateOptions) -> bool:
-    """Changes the table, or says what it would change. Returns whether the server cannot serve the table then."""
+async def _update(
+    settings: Settings, graph: Graph, *, removes: bool, is_preview: bool, streams: bool
+) -> bool:
+    """Changes the table, or says what it would change. Returns whether the server cannot serve the table then. `removes`
+    other indexes than the model's."""
     table, where = graph.table, f"the table {graph.table.name} in {settings.displayed_store}"
-    removes = options.removes
     async with open_table(settings.patient, table) as (store, found, _):
         missing, differing, undeclared, impossible = index_changes(table, found, removes=removes)
         if impossible:
@@ -280,8 +272,8 @@ async def _update(settings: Settings, graph: Graph, options: _UpdateOptions) -> 
         expiry = None
         if graph.expires and settings.sqlite_file is None:
             expiry = await _missing_expiry(store, graph.ttl_attribute)
-        is_streamed = options.streams and await store.send(DescribeStream()) is None
-        if options.is_preview and (unwanted or wanted or expiry or is_streamed):
+        is_streamed = streams and await store.send(DescribeStream()) is None
+        if is_preview and (unwanted or wanted or expiry or is_streamed):
             lines = [f"- {_with_keys(each)}" for each in unwanted]
             lines += [f"+ {_with_keys(each)}" for each in wanted]
             lines += [f"+ TTL by {expiry}"] if expiry else []
