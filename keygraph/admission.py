@@ -2,8 +2,8 @@
 
 Admission limits the operations that run and those that wait, and refuses all others at once. An operation takes as many
 places as its bound is large. One client has at most half of all places, and so have all large operations together:
-others, and small ones, always find some. An operation that needs a place of another admission too, such as for a read in
-a thread, turns out to be large. Of those that wait, one that has had little goes next, and then the one that has
+others, and small ones, always find some. A running operation that waits for a place of another admission, such as for a
+read in a thread, leaves its own to others. Of those that wait, one that has had little goes next, and then the one that has
 waited longest: who asks seldom is not behind a hundred that ask all the time, and these are not behind ever new ones.
 """
 
@@ -14,12 +14,12 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 
 from keygraph.errors import StoreError
 from keygraph.incidents import Incident
-from keygraph.turns import BUDGET, Had, operation_client
+from keygraph.turns import Had, leave_place, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +28,8 @@ _ITEMS_OF_A_PLACE = 1_000
 bytes."""
 LARGE = "large "
 """The group of all large operations; before the name of a client, those of the client."""
+SLOW = "slow "
+"""The same of those that have left their places to others."""
 
 
 class Overloaded(StoreError):
@@ -44,11 +46,8 @@ class Place:
     """The most places of each group of operations that it belongs to."""
     since: float = 0.0
     """When the operation was started."""
-    is_taken: bool = False
     turn: asyncio.Future[None] | None = None
     """What it waits, or has waited, for."""
-    growth: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the part of the operation that waits until it has a place as a large one."""
 
 
 class Admission:
@@ -79,28 +78,22 @@ class Admission:
         """Returns the place of an operation whose bound is so many items or requests, which it has until it leaves.
 
         `clients` are names of whoever has sent it, such as an address and a viewer: each of them has a share. Raises
-        Overloaded if too many wait already. A running operation is a large one of its own admission from then on: those that
-        wait here would keep small ones from their places. It waits for that first, so it may hold nothing that large ones
-        wait for.
+        Overloaded if too many wait already. A running operation that waits here leaves its place in its own admission.
         """
-        budget = BUDGET.get()
-        if budget is not None and budget.grow is not None:
-            await budget.grow()
         place = self._place(bound, clients)
-        if not self._starts_at_once(place):
+        if place.clients in self._queues or not self._start(place):
             self._refuse_many(place)
+            leave_place()
             await self._wait(place)
         return place
 
-    async def grow(self, place: Place) -> None:
-        """Gives the place of a running operation back, and waits until it has one as a large operation."""
-        async with place.growth:
-            large = self._place(_ITEMS_OF_A_PLACE, place.clients)
-            if place.size < large.size:
-                self.leave(place)
-                place.size, place.clients, place.limits = large.size, large.clients, large.limits
-            if not place.is_taken and not self._starts_at_once(place):
-                await self._wait(place)
+    def leave_to_others(self, place: Place) -> None:
+        """Gives the place of a running operation to others: it would keep small ones waiting. It runs on without one, and
+        never waits: others may wait for what it holds. As many do so as there are places; more of them keep theirs."""
+        slow = Place(place.size, place.clients, {SLOW + group: most for group, most in place.limits.items()})
+        if "" in place.limits and LARGE not in place.limits and self._start(slow):
+            self.leave(place)
+            place.limits, place.since = slow.limits, slow.since
 
     def enter_at_once(self, bound: int = 0, clients: Iterable[str] = ()) -> Place | None:
         """Returns a place if there is one; nothing waits."""
@@ -118,12 +111,7 @@ class Admission:
         return Place(count, names, limits)
 
     def leave(self, place: Place) -> None:
-        """Gives a place to those that wait. A part of its operation may still wait to grow: it ends."""
-        if not place.is_taken:
-            if place.turn is not None:
-                place.turn.cancel()
-            return
-        place.is_taken = False
+        """Gives a place to those that wait."""
         self.running -= 1
         _subtract(self.taken, place.limits, place.size)
         if self._queues:
@@ -139,9 +127,6 @@ class Admission:
         finally:
             self.leave(place)
 
-    def _starts_at_once(self, place: Place) -> bool:
-        return place.clients not in self._queues and self._start(place)
-
     def _start(self, place: Place) -> bool:
         """Takes a place if it is free. Returns whether it is."""
         taken, count = self.taken, place.size
@@ -150,7 +135,7 @@ class Admission:
                 return False
         for group in place.limits:
             taken[group] = taken.get(group, 0) + count
-        place.since, place.is_taken = perf_counter(), True
+        place.since = perf_counter()
         self.running += 1
         return True
 

@@ -66,10 +66,10 @@ class Limits(BaseModel):
     """How much memory each process may use to cache parsed documents and their plans, in bytes."""
     max_running: Count = 256
     """How many operations run at the same time in each process. An operation counts once for each 1,000 items or
-    requests of its bound, without items that DynamoDB only counts, up to a quarter of this number; at least twice from
-    when it needs a thread for a large read of a SQLite file, or for a large answer, and from when 16 of its requests
-    have waited. The operations of one client (its address, for IPv6 its /64 network, and the `sub` of its token)
-    together count up to half of this number, and so do all that count more than once."""
+    requests of its bound, without items that DynamoDB only counts, up to a quarter of this number. A small one that
+    waits for a thread that reads a SQLite file or a large answer, or of which 16 requests have waited, no longer
+    counts; so many more run without counting. The operations of one client (its address, for IPv6 its /64 network, and
+    the `sub` of its token) together count up to half of this number, and so do all that count more than once."""
     max_waiting: CountOrZero = 1_000
     """How many more operations may wait for their turn, up to half of them of one client. Any further operation is
     answered at once with 503, the code `UNAVAILABLE` and `Retry-After`."""

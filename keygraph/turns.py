@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import chain
 from threading import Lock
@@ -32,7 +32,7 @@ _REQUESTS_OF_A_TURN = 10
 _CLIENTS = 1_000
 """Of more than so many clients, what those have had that do not wait is forgotten."""
 _WAITS_OF_A_SMALL_OPERATION = 16
-"""An operation that has waited for more requests has a place as a large one: hundreds of them would have all places."""
+"""An operation that has waited for more requests leaves its place: hundreds of them would have all places."""
 _ROUNDS_OF_A_START = 2
 """An operation that was let through begins a request so many rounds later at the latest: in a task of its own."""
 
@@ -75,8 +75,8 @@ class WorkBudget:
     """The rounds of the event loop, if operations share them."""
     let_through = -math.inf
     """The number of the round in which it was let through last, unless something has gone through since."""
-    grow: Callable[[], Awaitable[None]] | None = None
-    """Waits until it has a place as a large operation, while it runs."""
+    leave_place: Callable[[], None] | None = None
+    """Gives the place of the operation to others, while it runs."""
 
     def spend(self, seconds: float) -> None:
         """Counts processor time. Raises TooMuchWork if none was left."""
@@ -118,8 +118,8 @@ class WorkBudget:
     async def wait_for_request(self) -> None:
         """Waits for a round with time for a request, or for its answer."""
         waited, self.waited = self.waited, self.waited + 1
-        if waited > _WAITS_OF_A_SMALL_OPERATION and self.grow is not None:
-            await self.grow()
+        if waited > _WAITS_OF_A_SMALL_OPERATION and self.leave_place is not None:
+            self.leave_place()
         if self.rounds is not None:
             await self.rounds.queue(waited, self.client, is_turn=False)
             self.let_through = self.rounds.number
@@ -142,6 +142,13 @@ def operation_client() -> str:
     """Returns whoever has sent the running operation; an empty text outside of operations."""
     budget = BUDGET.get()
     return "" if budget is None else budget.client
+
+
+def leave_place() -> None:
+    """Gives the place of the running operation to others: it waits for something that not all may have at once."""
+    budget = BUDGET.get()
+    if budget is not None and budget.leave_place is not None:
+        budget.leave_place()
 
 
 class Had(defaultdict[ClientT, float]):

@@ -252,7 +252,7 @@ class Service:
                     else:
                         size = max(bound.total.items - bound.total.counted, bound.total.requests)
                     place = await self.admission.enter(size, request.clients)
-                    budget.grow = partial(self.admission.grow, place)
+                    budget.leave_place = partial(self.admission.leave_to_others, place)
                 error = await self._prepare_writes(prepared, run, request, budget) if plan.writes else None
                 return await self._respond(prepared, run) if error is None else {"errors": [error]}
         except (Overloaded, TooMuchWork) as refused:
@@ -261,7 +261,7 @@ class Service:
             without_frames(late)
             return self._late(may_have_written=plan.is_mutation and run.meter.has_sent)
         finally:
-            budget.grow = None
+            budget.leave_place = None
             if place is not None:
                 self.admission.leave(place)
 

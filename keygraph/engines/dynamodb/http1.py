@@ -27,7 +27,7 @@ from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.limits import BATCH_GET_BYTES, TRANSACTION_BYTES
 from keygraph.engines.dynamodb.transport import LARGE_ANSWER
 from keygraph.errors import without_frames
-from keygraph.turns import ClientsInTurn, operation_client
+from keygraph.turns import ClientsInTurn, leave_place, operation_client
 
 CONNECT_SHARE, READ_SHARE = 4, 2
 """The shares of a deadline that connecting and a silence may take: a lost connection leaves time for another attempt."""
@@ -391,6 +391,7 @@ class LargeReplies:
         waiting, shares = self._waiting_bytes, {"all": _LARGE_WAITING, client: _LARGE_WAITING // 2}
         if client and any(waiting[each] and waiting[each] + size > most for each, most in shares.items()):
             raise Overloaded("the server has too much to do: try again in a second")
+        leave_place()
         turn = self._loop.create_future()
         self._waiting.add((size, turn))
         waiting.update(dict.fromkeys(shares, size))
