@@ -88,6 +88,8 @@ def _check_store(address: str) -> None:
     file = _sqlite_file(address)
     if file is not None:
         check_file(file)
+        if file.name.endswith(("-wal", "-shm")):
+            raise ValueError(f"{file} is the log of a SQLite file, or its index")
 
 
 def check_file(file: Path) -> Path:

@@ -219,6 +219,17 @@ def is_same_file(one: Path | None, other: Path | None) -> bool:
     """Whether two SQLite files are one, also by a link or another spelling."""
     if one is None or other is None:
         return False
-    if one.exists() and other.exists():
+    try:
         return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)  # also of a link that leads to itself
+    except OSError:  # one is missing, or a link that leads to itself
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def refuse_table_file(path: Path | None, settings: Settings) -> None:
+    """Raises CommandError for an output that is the table's SQLite file, its log or the index of that."""
+    file = settings.sqlite_file
+    if path is None or file is None:
+        return
+    beside = Path(os.path.realpath(file))  # SQLite keeps the others beside the file that a link leads to
+    if any(is_same_file(path, beside.with_name(beside.name + each)) for each in ("", "-wal", "-shm")):
+        raise CommandError(f"{path} is a file of the table", "Name another file")

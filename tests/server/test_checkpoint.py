@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.parametrize("command", ["verify", "backfill"])
-@pytest.mark.parametrize("name", ["table.db", "notes.json", "folder", "folder/latin"])
+@pytest.mark.parametrize("name", ["notes.json", "folder", "folder/latin"])
 def test_a_file_that_is_no_state_is_neither_replaced_nor_deleted(name: str, command: str) -> None:
     make_table(FILE)
     Path("notes.json").write_text('{"what": []}', "utf-8")
@@ -113,3 +113,8 @@ def digest(model: str) -> str:
 def test_a_job_is_resumed_with_the_model_that_it_began_with(text: str, instead: str, is_same: bool) -> None:
     assert text in MODEL
     assert (digest(MODEL) == digest(MODEL.replace(text, instead))) is is_same
+
+
+def test_the_name_of_a_source_need_not_be_utf_8() -> None:
+    names = ("\udcff.jsonl", "\udcfe.jsonl")
+    assert len({StateFile.named("loads", name).path for name in names}) == 2

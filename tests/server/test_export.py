@@ -151,12 +151,35 @@ def test_a_failed_export_leaves_the_old_file() -> None:
     [
         ("none/shop.jsonl", "none/shop.jsonl cannot be written: there is no folder none. Name another file."),
         (".", ". cannot be written: it is a folder. Name another file."),
-        ("table.db", "table.db is the file of the table. Name another file."),
     ],
 )
 def test_what_cannot_be_written_is_one_line(file: str, message: str) -> None:
     result = run("export", file, "--store", FILE)
     assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export",),
+        ("trust", ".", "--output"),
+        ("summarize", "--work"),
+        ("verify", "--state"),
+        ("backfill", "--state"),
+    ],
+)
+def test_no_output_takes_the_place_of_a_file_of_the_table(words: tuple[str, ...]) -> None:
+    make_table(FILE, ITEMS[:2])
+    Path("query.graphql").write_text("query Q { __typename }")
+    Path("other.db").symlink_to("table.db")
+    before = Path("table.db").read_bytes()
+    for name in ("table.db", "other.db", "table.db-wal", "table.db-shm"):
+        result = run(*words, name, "--store", "sqlite:other.db")
+        message = f"keygraph: {name} is a file of the table. Name another file.\n"
+        assert (result.exit_code, result.stderr) == (1, message)
+    assert run("load", "-", "--store", "sqlite:table.db-wal").exit_code == 1
+    assert Path("table.db").read_bytes() == before
+    assert not Path("table.db-wal").exists()
 
 
 def test_a_missing_table_is_one_line() -> None:

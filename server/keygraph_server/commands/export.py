@@ -24,7 +24,7 @@ from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import configured_model, known_types
 from keygraph_server.options import ModelOption, SegmentsOption, StoreOption, TypesOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import is_same_file, open_table
+from keygraph_server.stores import open_table, refuse_table_file
 from keygraph_server.terminal.output import counted, progress
 
 _ADVANCE_ITEMS = 100
@@ -56,8 +56,7 @@ def export(
     settings = read_settings(model=model, store=store)
     graph = configured_model(settings).graph
     own = known_types(graph, types)
-    if is_same_file(Path(file), settings.sqlite_file):
-        raise CommandError(f"{file} is the file of the table", "Name another file")
+    refuse_table_file(Path(file), settings)
     started = time.monotonic()
     with _target(file) as target:
         work = _write(graph, settings, target, format_, segments, own)

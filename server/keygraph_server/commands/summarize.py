@@ -45,7 +45,7 @@ from keygraph_server.options import (
     StoreOption,
 )
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import open_table
+from keygraph_server.stores import open_table, refuse_table_file
 from keygraph_server.terminal.changes import PrintedChanges
 from keygraph_server.terminal.output import counted, progress
 
@@ -102,6 +102,7 @@ def summarize(
     results are in a file. With --engine spark, it runs on Apache Spark.
     """
     settings = read_settings(model=model, store=store)
+    refuse_table_file(work_file, settings)
     graph = configured_model(settings).graph
     work = graph.made(Summaries)
     if not work.summaries:

@@ -12,6 +12,7 @@ from keygraph_server.errors import CommandError, printable
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
+from keygraph_server.stores import refuse_table_file
 from keygraph_server.terminal.output import grid, out
 
 
@@ -44,6 +45,7 @@ def trust(
     from keygraph_server.services import configured_service
 
     settings = read_settings(model=model, store=store)
+    refuse_table_file(output, settings)
     found_model = configured_model(settings)
     service = configured_service(settings, found_model.schema, UnreadStore(found_model.graph.table))
     trusted, problems = checked_documents(found_documents(source), service)

@@ -46,7 +46,7 @@ from keygraph_server.options import (
 from keygraph_server.processes.collection import keeping_all
 from keygraph_server.processes.parent import when_parent_ends
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import open_configured_store, open_table
+from keygraph_server.stores import open_configured_store, open_table, refuse_table_file
 from keygraph_server.terminal.changes import PrintedChanges, key_as_json
 from keygraph_server.terminal.output import counted, grid, json_text, key_line, out
 
@@ -179,6 +179,7 @@ class RunningVerification:
                 if self.repairs
             ),
         ]
+        refuse_table_file(state, self.settings)
         file = StateFile.at(state) if state else StateFile.named("verifications", *self._what)
         self._verification: Verification | None = None
         self._progress = SavedProgress(file, "verification", "Verifying", self._state, lambda: self.so_far)

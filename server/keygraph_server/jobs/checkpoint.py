@@ -56,7 +56,8 @@ class StateFile:
     @classmethod
     def named(cls, folder: str, *names: str) -> StateFile:
         """The file for these names; equal names give the same file."""
-        name = hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
+        text = "\0".join(names).encode("utf-8", "surrogateescape")  # names of files need not be UTF-8
+        name = hashlib.sha256(text).hexdigest()[:16]
         return cls(Path(DATA_FOLDER) / folder / f"{name}.json")
 
     @classmethod
