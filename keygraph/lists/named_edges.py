@@ -89,9 +89,6 @@ async def _all(store: Store, request: Query) -> list[Item]:
     return [item async for page in pages(store, request) for item in page.items]
 
 
-# --- The order of items that were not read in their list's order ---------------------------------------
-
-
 class Ranks:
     """The order of all items of a list, if some of them were read by key.
 

@@ -100,9 +100,6 @@ def _result(record: RecordType, method: Method, field: Field, item: Item) -> Val
     return None
 
 
-# --- What is written ----------------------------------------------------------------------------------
-
-
 def filled(write: WriteContext, record: RecordType, item: Item, findings: Iterable[Finding]) -> Item:
     """Returns the item with the missing attributes, and with the keys of indexes that hold their values, or that findings
     are about."""

@@ -250,10 +250,6 @@ def _of_shards(wire: Wire, answer: Body, table: Table) -> Answered:
     return Answered(shards=tuple(shards), last_name=None if last is None else _of(str, last))
 
 
-def _of_iterator(wire: Wire, answer: Body, table: Table) -> Answered:
-    return Answered(iterator=_of(str, answer["ShardIterator"]))
-
-
 def _of_records(wire: Wire, answer: Body, table: Table) -> Answered:
     following = answer.get("NextShardIterator")
     return Answered(
@@ -328,7 +324,7 @@ _DECODERS: Mapping[str, Callable[[Wire, Body, Table], Answered]] = {
     "DescribeTimeToLive": _of_time_to_live,
     "UpdateTimeToLive": lambda *_: Answered(),
     "DescribeStream": _of_shards,
-    "GetShardIterator": _of_iterator,
+    "GetShardIterator": lambda wire, answer, table: Answered(iterator=_of(str, answer["ShardIterator"])),
     "GetRecords": _of_records,
 }
 """How the answers to calls are read; other calls are writes."""

@@ -107,12 +107,11 @@ async def open_transport(
 def _tries(session: AioSession) -> int | None:
     """Returns AWS_MAX_ATTEMPTS, or `max_attempts` of the profile, including the first attempt. Raises Unavailable."""
     try:
-        tries: int | None = session.get_config_variable("max_attempts")
+        return cast("int | None", session.get_config_variable("max_attempts"))
     except ValueError as error:
         raise Unavailable(
             "AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is not a whole number"
         ) from error
-    return tries
 
 
 def _is_plain(endpoint_url: str | None) -> bool:

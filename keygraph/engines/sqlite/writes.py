@@ -124,7 +124,9 @@ class WritePlan:
         if self._replaced and self._layout.log is not None:
             log_changes(connection, self._layout.log, self._replaced)
         if self.token is not None:
-            _remember_token(connection, *self.token)
+            now = time.time()
+            connection.execute("DELETE FROM keygraph_tokens WHERE at <= ?", (now - TOKEN_SECONDS,))
+            connection.execute("INSERT INTO keygraph_tokens VALUES (?, ?, ?)", (*self.token, now))
         return self.answer
 
 
@@ -259,12 +261,6 @@ def _known_token(connection: sqlite3.Connection, token: str) -> bytes | None:
         (token, time.time() - TOKEN_SECONDS),
     ).fetchone()
     return None if row is None else row[0]
-
-
-def _remember_token(connection: sqlite3.Connection, token: str, own: bytes) -> None:
-    now = time.time()
-    connection.execute("DELETE FROM keygraph_tokens WHERE at <= ?", (now - TOKEN_SECONDS,))
-    connection.execute("INSERT INTO keygraph_tokens VALUES (?, ?, ?)", (token, own, now))
 
 
 def _rows(layout: Layout, item: Item, size: int | None = None) -> tuple[Row, _IndexRows]:

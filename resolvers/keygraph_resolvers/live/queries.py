@@ -212,7 +212,7 @@ class LiveQueries:
         key, size = _key_of(request)
         operation = self._operations.get(key)
         if operation is None:
-            if self._is_too_much(client, size):
+            if not self.hold(size, client):
                 self.counts.refused += 1
                 raise LiveLimitReached(_TOO_MUCH_MEMORY)
             common = OperationRequest(
@@ -224,8 +224,6 @@ class LiveQueries:
             )
             operation = self._operations[key] = LiveOperation(self, key, common, size, client, address)
             operation.reads = self._new_reads(operation)
-            self._texts += size
-            self._hold(client, size)
         return operation
 
     def _new_reads(self, operation: LiveOperation) -> OwnReads[LiveOperation]:
@@ -239,8 +237,7 @@ class LiveQueries:
         del self._operations[operation.key]
         operation.reads.forget()
         del operation.reads  # they reference it: it would wait for the garbage collector
-        self._texts -= operation.size
-        self._hold(operation.payer, -operation.size)
+        self.hold(-operation.size, operation.payer)
         while operation.changes:
             self._next_change(operation)
         for name in [*operation.timers]:
@@ -274,7 +271,7 @@ class LiveQueries:
     # --- Memory ---------------------------------------------------------------------------------------
 
     def hold(self, size: int, client: str = "") -> bool:
-        """Keeps so many bytes more for a change that waits. Returns False if there is no room."""
+        """Keeps so many bytes more for a client, or for a change that waits. Returns False if there is no room."""
         if size > 0 and self._is_too_much(client, size):
             return False
         self._texts += size

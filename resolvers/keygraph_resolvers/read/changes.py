@@ -15,7 +15,7 @@ from keygraph.graph import Graph
 from keygraph.lists.checks import value_reader
 from keygraph.model.instances import value_of_method
 from keygraph.model.permissions import KnownRecord, Permissions, restricted_name
-from keygraph.model.records import End, RecordType
+from keygraph.model.records import RecordType
 from keygraph.writing.sending.idempotency import is_own
 from keygraph_resolvers.naming.names import change_arguments
 from keygraph_resolvers.read.meter import held_bytes
@@ -109,7 +109,7 @@ class RecordChange:
         those is called: only its own changes are told."""
         record = self.record
         readers = {name: record.reader(field) for name, field in record.fields.items()}
-        readers |= {name: partial(_end_of, record, end) for name, end in record.ends.items()}
+        readers |= {name: partial(record.end_identity, end=end) for name, end in record.ends.items()}
         changed = {name for name, read in readers.items() if self._is_changed(read)}
         methods = {
             name
@@ -232,10 +232,6 @@ def _all_of(decisions: Sequence[bool | None]) -> bool | None:
 def named(record: RecordType) -> tuple[str, ...]:
     """Returns the names of all that is stored in a record, or computed from it."""
     return (*record.fields, *record.ends, *record.methods)
-
-
-def _end_of(record: RecordType, end: End, item: Item) -> object:
-    return record.end_identity(item, end)
 
 
 def _value(read: Callable[[Item], object], item: Item) -> object:

@@ -76,7 +76,9 @@ class Object:
     def shown(self, field: Field) -> Any:
         """Returns the value of a field as in the answer: a set is sorted, because it has no order."""
         value = self.value(field)
-        return sorted(value, key=_plain_value) if isinstance(value, set) else value
+        if isinstance(value, set):
+            return sorted(value, key=lambda each: each.value if isinstance(each, Enum) else each)
+        return value
 
     def instance(self, method: Method) -> Any:
         """Returns the object of the model's class on which a method is called."""
@@ -249,7 +251,3 @@ def check_key(graph: Graph, found: Object, owner: RecordType, field: str) -> Non
         graph.check_identity(found.record, found.identity)
     except BadUserInput:
         raise CorruptItem(f"{owner.name}.{field} of an item is not a key of {found.record.name}") from None
-
-
-def _plain_value(member: Any) -> Any:
-    return member.value if isinstance(member, Enum) else member

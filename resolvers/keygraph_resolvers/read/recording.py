@@ -77,7 +77,9 @@ class RecordingStore(PassingStore):
             for key in request.keys:
                 self.reads.add_key(key, names)
         elif isinstance(request, Query | Count):
-            read, names = _range_of(request), _names_of_query(request)
+            compared = () if request.filter is None else paths_of(request.filter)
+            projection = () if isinstance(request, Count) else request.projection
+            read, names = _range_of(request), _names_of(projection, compared)
             self.reads.begin(read, names)
             page: Any = await self.store.send(request)
             self.reads.end(read, _reached(read, request, page.last), names)
@@ -87,11 +89,6 @@ class RecordingStore(PassingStore):
 
 def _names_of(projection: tuple[Path, ...] | None, compared: Iterable[Path]) -> Names:
     return None if projection is None else frozenset(path[0] for path in (*projection, *compared))
-
-
-def _names_of_query(request: Query | Count) -> Names:
-    compared = () if request.filter is None else tuple(paths_of(request.filter))
-    return _names_of(() if isinstance(request, Count) else request.projection, compared)
 
 
 def _range_of(request: Query | Count) -> KeyRange:

@@ -16,7 +16,7 @@ from contextvars import Context
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 import uvicorn
@@ -284,7 +284,7 @@ def _run(
 
 def _signal_handlers() -> dict[signal.Signals, Any]:
     """Handlers that exit with 0 on SIGTERM, which uvicorn raises again after it has shut down, and do not end on SIGHUP."""
-    handlers: dict[signal.Signals, Any] = {signal.SIGTERM: _stop}
+    handlers: dict[signal.Signals, Any] = {signal.SIGTERM: lambda *_: sys.exit(0)}
     if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handlers[signal.SIGHUP] = partial(_hang_up, terminals())
     return handlers
@@ -297,7 +297,3 @@ def _hang_up(terminals_before: list[int], number: int, frame: FrameType | None) 
     else:
         # Not in the context of the code that was interrupted, maybe a request's.
         Context().run(_log.warning, _HANGUP_IGNORED)
-
-
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)

@@ -56,7 +56,8 @@ def create(model: ModelOption = None, store: StoreOption = None) -> None:
     live = asyncio.run(_created(settings, table))
     where = f"the table {table.name} in {settings.displayed_store}"
     if live is None:
-        typer.echo(f"Created {where}: {_summary(table)}.")
+        keys = ", ".join(key.name for key in table.keys)
+        typer.echo(f"Created {where}: {'; '.join((f'key {keys}', *map(_with_keys, table.indexes)))}.")
         return
     differing = table_differences(table, live)
     if differing:
@@ -199,11 +200,6 @@ async def _created(settings: Settings, table: Table) -> Table | None:
         if live is None:
             await store.send(CreateTable())
         return live
-
-
-def _summary(table: Table) -> str:
-    keys = ", ".join(key.name for key in table.keys)
-    return "; ".join((f"key {keys}", *map(_with_keys, table.indexes)))
 
 
 def _with_keys(index: Index) -> str:

@@ -31,7 +31,9 @@ class Sketch(Generic[KeyT]):
         """Adds to the sum of a key."""
         self._sums[key] = self._sums.get(key, 0.0) + amount
         if len(self._sums) > 2 * self._most:
-            self._forget()
+            least = nlargest(self._most + 1, self._sums.values())[-1]
+            self._sums = {key: value - least for key, value in self._sums.items() if value > least}
+            self.lost += least
 
     def scale(self, factor: float) -> None:
         """Multiplies every sum."""
@@ -41,8 +43,3 @@ class Sketch(Generic[KeyT]):
     def largest(self, count: int) -> Iterable[tuple[KeyT, float]]:
         """The largest sums, the largest first."""
         return nlargest(count, self._sums.items(), key=lambda each: each[1])
-
-    def _forget(self) -> None:
-        least = nlargest(self._most + 1, self._sums.values())[-1]
-        self._sums = {key: value - least for key, value in self._sums.items() if value > least}
-        self.lost += least

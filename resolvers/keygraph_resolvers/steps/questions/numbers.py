@@ -47,7 +47,7 @@ def numbers_of(path: AccessPath, selected: Sequence[Any], below: Selection) -> d
     for aggregate in below.having(Aggregate):
         kind = cast(Aggregate, aggregate.kind)
         values = [each for each in aggregate.only.fields if isinstance(each.kind, AggregateValue)]
-        numbers = [kept.get(_number(path, each, _fields_used(each, kind))) for each in values]
+        numbers = [kept.get(_number(path, each, kind)) for each in values]
         if None not in numbers:
             found |= {value: field for value, field in zip(values, numbers, strict=True) if field}
     return found
@@ -63,17 +63,13 @@ def _kept(path: AccessPath) -> Iterator[Field]:
     )
 
 
-def _number(path: AccessPath, value: SelectedField, names: Sequence[str]) -> str:
+def _number(path: AccessPath, value: SelectedField, kind: Aggregate) -> str:
     """The name under which a number that answers a value is stored; empty if none can."""
     function = cast(AggregateValue, value.kind).function
     if function == "count":
         return path.name
+    names = [kind.fields[name].source for name in aggregated_names(value, kind.fields)]
     return f"{path.name}.{names[0]}" if function == "sum" and len(names) == 1 else ""
-
-
-def _fields_used(selected: SelectedField, kind: Aggregate) -> list[str]:
-    """The fields of items that a value of an aggregate uses."""
-    return [kind.fields[name].source for name in aggregated_names(selected, kind.fields)]
 
 
 def aggregated_names(selected: SelectedField, fields: Mapping[str, AggregateField]) -> Iterator[str]:
