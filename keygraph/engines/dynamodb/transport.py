@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from keygraph.admission import Admission
 from keygraph.engines.dynamodb.requests import Wire
+from keygraph.errors import with_noted_frames
 from keygraph.turns import operation_client
 
 Body: TypeAlias = dict[str, Any]
@@ -104,4 +105,4 @@ def _read_next() -> None:
         try:
             answer.set_result(read())
         except BaseException as error:
-            answer.set_exception(error)
+            answer.set_exception(with_noted_frames(error))
