@@ -768,7 +768,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_WRITING}/records.py", "        rules.guard_other(write, request, there, after, is_whole=False)\n", ""
     ),
     "test_a_virtual_node_that_is_hidden_is_not_named": Removal(
-        f"{_WRITING}/ends.py", "given_virtual_nodes(write, request) if write.is_guarded else ():", "():"
+        f"{_WRITING}/ends.py", "given_nodes(write, request, are_virtual=True) if write.is_guarded else ():", "():"
     ),
     "test_a_counterpart_is_moved_by_who_may_move_it": Removal(
         f"{_WRITING}/rules.py", "if key_of(before) != key_of(after):", "if False:"

@@ -53,7 +53,6 @@ class Grant:
     """One rule, resolved for one record type."""
 
     rule: AccessRule
-    """The rule as declared."""
     roles: frozenset[str] | None
     """The viewer needs one of these; None allows everybody."""
     condition: ConditionOf | None

@@ -349,7 +349,13 @@ class ListForm:
         self.has_sort_key = len(path.keys.attributes) == 2
         self.has_types = all(graph.type_condition(each) is not None for each in listed or [path])
         """Whether the store can distinguish the items of its types from others by their type attributes."""
-        self._take_condition(None if wheres is None or path.members else wheres[path])
+        where = None if wheres is None or path.members else wheres[path]
+        self.filter, self.condition = (
+            (None, where) if is_decided_here else split_condition(where, path, graph)
+        )
+        """The conditions that the store decides, and that are decided here on whole items, in addition to expiry."""
+        self.is_searched: bool = where is not None
+        """Whether a client or a rule sets a condition on its items."""
         self._take_arguments(keys)
         self._siblings = graph.siblings(path)
         excludes = graph.type_values.condition_excludes
@@ -382,15 +388,6 @@ class ListForm:
         self._readings: dict[tuple[str | None, ...], ReadRange] = {}
         self._projections: dict[frozenset[str] | None, tuple[Path, ...] | None] = {}
         self._decided: tuple[Now | None, Decided] | None = None
-
-    def _take_condition(self, where: Condition | None) -> None:
-        """Sets what decides which items of the range match: a client's condition, and a rule's."""
-        self.filter, self.condition = (
-            (None, where) if self._is_decided_here else split_condition(where, self.path, self.graph)
-        )
-        """The conditions that the store decides, and that are decided here on whole items, in addition to expiry."""
-        self.is_searched: bool = where is not None
-        """Whether a client or a rule sets a condition on its items."""
 
     def _take_arguments(self, keys: ranges.KeyArguments) -> None:
         """Sets what the arguments on the sort key leave to be decided for each item."""

@@ -126,22 +126,14 @@ def given_ends(write: WriteContext, request: WriteRequest) -> list[tuple[NamedEn
 
 
 def given_nodes(
-    write: WriteContext, request: WriteRequest
+    write: WriteContext, request: WriteRequest, *, are_virtual: bool = False
 ) -> Iterator[tuple[NamedEnd, tuple[RecordType, ...], Texts]]:
-    """Yields the ends at which a request names a node that may have an item, with its possible types and its identity."""
+    """Yields the ends at which a request names a node that may have an item, or a virtual one, which has none, with its
+    possible types and its identity."""
     for named, identity in given_ends(write, request):
-        members, own = ((), ()) if identity is None else named.nodes(identity)
-        if members:
-            yield named, members, own
-
-
-def given_virtual_nodes(
-    write: WriteContext, request: WriteRequest
-) -> Iterator[tuple[NamedEnd, tuple[RecordType, ...], Texts]]:
-    """Yields the ends at which a request names a node that has no item, with its possible types and its identity."""
-    for named, identity in given_ends(write, request):
-        members, own = ((), ()) if identity is None else named.end.nodes(identity)
-        if members and all(each.is_virtual for each in members):
+        nodes = named.end.nodes if are_virtual else named.nodes
+        members, own = ((), ()) if identity is None else nodes(identity)
+        if members and (not are_virtual or all(each.is_virtual for each in members)):
             yield named, members, own
 
 
@@ -224,7 +216,7 @@ def _given_as(write: WriteContext, request: NewRequest | Change | Move, end: End
 def checks(write: WriteContext, request: NewRequest | Change | Move) -> list[TransactionStep]:
     """Returns the checks that each end of the record is a node that exists. Refuses virtual nodes that are hidden."""
     steps, where = [], place_of(request)
-    for named, members, own in given_virtual_nodes(write, request) if write.is_guarded else ():
+    for named, members, own in given_nodes(write, request, are_virtual=True) if write.is_guarded else ():
         if not any(visible_if(write, each, own, None) is True for each in members):
             write.refusals.found.append(named.missing(where))
     given = [*given_nodes(write, request)]

@@ -257,5 +257,5 @@ def _states(write: WriteContext, request: WriteRequest) -> Iterator[tuple[Record
         node = next((found for key in keys if (found := write.stored.get(key)) is not None), None)
         for member in members:
             yield member, own, node
-    for _, members, own in ends.given_virtual_nodes(write, request):
+    for _, members, own in ends.given_nodes(write, request, are_virtual=True):
         yield from ((member, own, None) for member in members)

@@ -322,8 +322,7 @@ def _foreseen(
     in_keys = rules.ruled_in_keys(record, names) if old is not None else []
     if old is not None and in_keys:
         whole = record.completed(old)
-        for path in maker.paths(in_keys):
-            known.append(as_it_is(whole, path))
+        known += [as_it_is(whole, path) for path in maker.paths(in_keys)]
         keys = maker.keys_that_follow(in_keys)
         relied = [(key.name,) for each in keys for key in each.attributes]
         conditions += [is_unchanged(path, old) for path in (*maker.paths(in_keys), *relied)]
