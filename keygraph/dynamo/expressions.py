@@ -1,4 +1,4 @@
-"""Conditions, key ranges and projections as the text of DynamoDB's expressions.
+"""Conditions, key ranges and updates as the text of DynamoDB's expressions.
 
 Names and values are always placeholders (`#n0` for a name, `:v0` for a value), so reserved words and punctuation need
 no care. The grammar: "Expressions" in the DynamoDB developer guide.
@@ -223,14 +223,6 @@ def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeho
     else:
         on_sort = _OF_RANGES[type(range_)](path, range_.value)
     return f"{text} AND {_comparison_text(on_sort, placeholders)}"
-
-
-# --- Projections --------------------------------------------------------------------------------------
-
-
-def projection_text(paths: Iterable[conditions.Path], placeholders: Placeholders) -> str:
-    """Returns the projection expression: every path except those inside another one, which DynamoDB refuses."""
-    return ", ".join(map(placeholders.path, conditions.outermost(paths)))
 
 
 # --- Changes ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from keygraph.dynamo import expressions, rules, store
 from keygraph.dynamo.actions import Action, CheckItem, DeleteItem, PutItem, UpdateItem, refuse_changes
-from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, Path, paths_of
+from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, Path, outermost, paths_of
 from keygraph.dynamo.items import TypedValue, to_typed, typed_item
 from keygraph.dynamo.limits import BATCH_GET_KEYS, BATCH_WRITE_ITEMS, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.dynamo.streams import EnableStream, ShardPosition
@@ -221,7 +221,8 @@ class Renderer:
     ) -> str:
         """Returns the projection of both. DynamoDB has no empty projection, so the partition key replaces one."""
         paths = [*asked, *((key.name,) for key in needed)]
-        return expressions.projection_text(paths or [(self._table.partition.name,)], placeholders)
+        # DynamoDB refuses a path inside another one.
+        return ", ".join(map(placeholders.path, outermost(paths or [(self._table.partition.name,)])))
 
     # --- Writes ---------------------------------------------------------------------------------------
 
