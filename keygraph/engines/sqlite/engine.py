@@ -292,17 +292,12 @@ class SQLiteStore:
             # As with every store, other tasks run first, so that requests made at the same time are sent together.
             await asyncio.sleep(0)
             budget, began = BUDGET.get(), perf_counter()
-            rounds = None if budget is None else budget.rounds
-            if budget is not None and rounds is not None and 0.0 < rounds.ends < began:
-                if not budget.was_let_through():
-                    await budget.wait_for_request()
-                began = perf_counter()
             try:
                 return None if self._at_once is None else self._read(self._at_once, request, _AT_ONCE)
             finally:
                 took = perf_counter() - began
-                if took > _SHORT_SECONDS and rounds is not None:
-                    rounds.count(took)
+                if took > _SHORT_SECONDS and budget is not None and budget.rounds is not None:
+                    budget.rounds.count(took)
         except reads.TooMuch:
             return None
         except sqlite3.Error as error:
