@@ -93,7 +93,7 @@ def _has_all(one: Grant, other: Grant) -> bool:
 def _are_within(writers: Iterable[Grants], readers: Iterable[Grants], *, of_same: bool) -> bool:
     """Returns whether everybody who meets the rules of writers may read."""
     return all(
-        any(group and all(_is_within(one, [wanted], of_same=of_same) for one in group) for group in writers)
+        any(all(_is_within(one, [wanted], of_same=of_same) for one in group) for group in writers)
         for wanted in readers
     )
 
