@@ -11,6 +11,7 @@ import base64
 import hmac
 import json
 import zlib
+from collections.abc import Sequence
 from typing import Any, cast
 
 from cryptography.exceptions import InvalidTag
@@ -25,8 +26,7 @@ from keygraph.lists.query import ListQuery
 _BLOCK_BYTES = 16
 """Contents are padded to a multiple of this."""
 _HIDDEN_BLOCK_BYTES = 4608
-"""The same where they have the keys of an item that the viewer need not see, in the table and in an index: the length of a
-cursor does not reveal their lengths."""
+"""The same of the keys of an item that the viewer need not see, in the table and in an index."""
 _LONG = 4096
 """The size from which contents are compressed: those of a list never are."""
 
@@ -63,11 +63,11 @@ class Seal:
         self._cipher = cipher
         self._about = [_dump(about)]
 
-    def sealed(self, content: Any, *, is_hidden: bool = False) -> str:
-        plain = _dump(content)
-        if len(plain) > _LONG:
-            plain = zlib.compress(plain)
-        plain += b" " * (-len(plain) % (_HIDDEN_BLOCK_BYTES if is_hidden else _BLOCK_BYTES))
+    def sealed(self, content: Sequence[Any], hidden: Sequence[Any] | None = None) -> str:
+        """`hidden` follows on the content. The length of the cursor does not reveal its length."""
+        plain = _packed(content, longest=_LONG if hidden is None else 0)
+        if hidden is not None:
+            plain += _packed(hidden, block=_HIDDEN_BLOCK_BYTES)
         return _text(self._cipher.encrypt(plain, self._about))
 
     def opened(self, name: str, text: str) -> Any:
@@ -76,15 +76,14 @@ class Seal:
             sealed = base64.urlsafe_b64decode((text + "=" * (-len(text) % 4)).encode("ascii"))
             if _text(sealed) != text:
                 raise ValueError("written otherwise")
-            plain = self._cipher.decrypt(sealed, self._about)
-            return json.loads(plain if plain.startswith(b"[") else zlib.decompressobj().decompress(plain))
+            return _unpacked(self._cipher.decrypt(sealed, self._about))
         except (InvalidTag, ValueError):
             raise refused(name) from None
 
     def cursor(self, query: ListQuery, place: Place, *, is_hidden: bool = False) -> str:
         shard, sort, others = query.mark(place)
         content = [shard, None if sort is None else plain_value(sort), *map(plain_value, others)]
-        return self.sealed(content, is_hidden=is_hidden)
+        return self.sealed([], content) if is_hidden else self.sealed(content)
 
     def place(self, query: ListQuery, name: str, text: str) -> Place:
         """Returns the place of the cursor. Raises BadUserInput, naming the argument, if it is not one of this list."""
@@ -102,6 +101,21 @@ def refused(name: str) -> BadUserInput:
 
 def _text(sealed: bytes) -> str:
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+
+def _packed(content: Sequence[Any], *, longest: int = _LONG, block: int = _BLOCK_BYTES) -> bytes:
+    plain = _dump(content)
+    if len(plain) > longest:
+        plain = zlib.compress(plain)
+    return plain + b" " * (-len(plain) % block)
+
+
+def _unpacked(plain: bytes) -> list[Any]:
+    if plain.startswith(b"["):
+        return cast(list[Any], json.loads(plain))
+    content = zlib.decompressobj()
+    first, rest = json.loads(content.decompress(plain)), content.unused_data.lstrip()
+    return [*first, *_unpacked(rest)] if rest else first
 
 
 def _dump(content: Any) -> bytes:

@@ -149,8 +149,8 @@ class WalkCursors:
         """Returns a cursor. Only the one of a page's last edge holds everything that a walk needs to continue. `is_hidden`:
         the walk has stopped at an item that the viewer need not see."""
         number, standing, skipped, counted = behind
-        held = 0 if standing is None else len(standing.digests) + len(standing.owners) + len(standing.found)
-        if standing is None or not (is_last or held <= _MOST_IN_ALL_EDGES):
+        size = 0 if standing is None else len(standing.digests) + len(standing.owners) + len(standing.found)
+        if standing is None or not (is_last or size <= _MOST_IN_ALL_EDGES):
             return self._seal.sealed([number, number, counted])
         place = standing.after
         after = None if place is None else [place.shard, *map(plain_value, place.position)]
@@ -159,13 +159,9 @@ class WalkCursors:
             [[each.record.name, *each.identity] for each in nodes]
             for nodes in (standing.owners, standing.found)
         )
-        return self._seal.sealed(
-            [
-                *(number, skipped, counted, standing.distance, owners, found, digests),
-                *(standing.path, after, self._rights),
-            ],
-            is_hidden=is_hidden,
-        )
+        held = [number, skipped, counted, standing.distance, owners, found, digests]
+        held += [standing.path, self._rights]
+        return self._seal.sealed(held, [after]) if is_hidden else self._seal.sealed([*held, after])
 
     def behind(self, text: str) -> Behind:
         """Returns the contents of a cursor. Raises BadUserInput if it is not one of this walk.
@@ -176,9 +172,9 @@ class WalkCursors:
         counted = counted and WalkCount(*counted)
         if not rest:
             return Behind(number, None, skipped, counted)
-        if rest.pop() != self._rights:
+        distance, owners, found, digests, path, rights, after = rest
+        if rights != self._rights:
             return Behind(0)
-        distance, owners, found, digests, path, after = rest
         joined = b64decode(digests)
         place = None if after is None else Place(after[0], tuple(map(key_value, after[1:])))
         return Behind(
