@@ -107,7 +107,7 @@ async def test_operations_are_given_up_where_all_hold_too_much() -> None:
         assert memory.held == first.held
         # The first one's answer is not sent yet, but small ones go on.
         with memory.holding() as third:
-            service.store.size = 100  # type: ignore[attr-defined]  # the store's above
+            memory.limit, store.size = first.held, 2_500
             assert "errors" not in await service.execute(OperationRequest(asked(40), holding=third))
     assert memory.held == 0
 

@@ -362,8 +362,8 @@ class _InFlight(NamedTuple):
 
 # --- Memory -------------------------------------------------------------------------------------------
 
-_ALWAYS_HELD = 64 * 1024
-"""An operation that holds no more than this is never refused: small ones continue beside large ones."""
+_ALWAYS_HELD = 256 * 1024
+"""An operation that holds no more than this goes on beside large ones: a page of 60 items of 400 bytes in 30 values does."""
 _MEASURED_BYTES = 256 * 1024
 """Items of a request that may have more bytes than this are measured, unless they have `MANY_NESTED` values."""
 _NESTED_BYTES = 100
@@ -525,7 +525,7 @@ class Holding:
         memory = self._memory
         self.held += size
         memory.held += size
-        if memory.held > memory.limit and self.held > _ALWAYS_HELD:
+        if memory.held > memory.limit and self.held > min(memory.limit, _ALWAYS_HELD):
             self.refusal = self._refused()
         if self.refusal is not None:
             raise again(self.refusal)
