@@ -23,7 +23,7 @@ from keygraph.turns import Had, leave_place, operation_client
 
 _log = logging.getLogger(__name__)
 
-_ITEMS_OF_A_PLACE = 1_000
+ITEMS_OF_A_PLACE = 1_000
 """An operation whose bound has more items or requests than this takes several places: it is large. So is a body of more
 bytes."""
 LARGE = "large "
@@ -104,7 +104,7 @@ class Admission:
         names, limits = tuple(clients), self._all
         if names:
             limits = limits | dict.fromkeys(names, self._half)
-        count = min(1 + bound // _ITEMS_OF_A_PLACE, self._quarter)
+        count = min(1 + bound // ITEMS_OF_A_PLACE, self._quarter)
         if count > 1:
             limits = limits | {LARGE: self._half} | {LARGE + name: self._quarter for name in names}
             names = (LARGE, *names)

@@ -13,7 +13,7 @@ from graphql import GraphQLError, OperationDefinitionNode
 from graphql.execution.values import VariableValues
 
 from keygraph.access.claims import ANONYMOUS, Claims, Viewer
-from keygraph.admission import Admission, Overloaded
+from keygraph.admission import ITEMS_OF_A_PLACE, Admission, Overloaded
 from keygraph.deadlines import Deadlines, Wait
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut, without_frames
@@ -247,13 +247,18 @@ class Service:
         try:
             with Wait(self._deadlines, ends):
                 if plan.roots or plan.foreign:
-                    if bound is None:
-                        size = _ITEMS_OF_A_VALUE * prepared.count
-                    else:
-                        size = max(bound.total.items - bound.total.counted, bound.total.requests)
+                    size = _ITEMS_OF_A_VALUE * prepared.count if bound is None else _size_of(bound)
                     place = await self.admission.enter(size, request.clients)
                     budget.leave_place = partial(self.admission.leave_to_others, place)
                 error = await self._prepare_writes(prepared, run, request, budget) if plan.writes else None
+                bound = request.observation.bound
+                if plan.writes and place is not None and bound is not None and error is None:
+                    # Nothing limits how many edges are deleted with a node.
+                    size = max(ITEMS_OF_A_PLACE if bound.open_places else 0, _size_of(bound))
+                    if size >= ITEMS_OF_A_PLACE:
+                        self.admission.leave(place)
+                        place = budget.leave_place = None
+                        place = await self.admission.enter(size, request.clients)
                 return await self._respond(prepared, run) if error is None else {"errors": [error]}
         except (Overloaded, TooMuchWork) as refused:
             return {"errors": [public_error(caused(refused))]}
@@ -347,6 +352,11 @@ class Service:
                 await plan.mutations[selected.key].carry_out(again, results.root)
                 results.access[selected] = again.access
         return results
+
+
+def _size_of(bound: Bound) -> int:
+    """Returns the most items, or requests, for which the operation has places."""
+    return max(bound.total.items - bound.total.counted, bound.total.requests)
 
 
 def _hash_of(prepared: PreparedOperation, request: OperationRequest) -> bytes:

@@ -309,6 +309,26 @@ async def test_no_operation_waits_for_others_that_wait_for_what_it_holds() -> No
     assert (admission.running, admission.waiting, admission.taken) == (0, 0, {})
 
 
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        'deleteUser(input: {userId: "12345", onEdges: DETACH}) { deletedId }',
+        'updateUser(input: {userId: "12345", name: "x"}) { user { orders(first: 100) { nodes { items(first: 50) { nodes { name } } } } } }',
+    ],
+)
+async def test_large_mutations_leave_places_to_small_operations(shop: World, mutation: str) -> None:
+    """Those that delete a node with its edges, and those that select much of what they have written."""
+    hung = Hung(shop.tracer.store)
+    busy = world(shop.graph, hung, max_running=8)
+    tasks = await begun(busy, f"mutation {{ {mutation} }}", 9)
+    assert (busy.service.admission.running, busy.service.admission.waiting) == (2, 7)
+    tasks += await begun(busy, READ, 1)
+    assert busy.service.admission.running == 3
+    hung.answers.set()
+    await asyncio.gather(*tasks)
+    assert busy.service.admission.taken == {}
+
+
 async def test_items_that_the_store_only_counts_take_no_places(shop: World) -> None:
     hung = Hung(shop.tracer.store)
     busy = world(shop.graph, hung, max_running=8, max_waiting=0)
