@@ -117,6 +117,10 @@ class TestHeads:
                     await client.send(begun + b"a:\r\n" * 200 + end)
                     answer = await client.read()
                     assert (answer.status, b"100 header fields" in answer.body) == (431, True)
+            client = await server.connect()
+            for each in (chunked, b"a:\r\n" * 101, b"\r\n"):
+                await client.send(each)
+            assert (await client.read()).status == 431
 
     async def test_a_long_path_is_not_decoded(self, protocol: Protocol) -> None:
         async with connected(protocol) as (_, client):

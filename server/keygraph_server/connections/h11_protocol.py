@@ -112,16 +112,17 @@ class _Events(h11.Connection):
     def _fields_ahead(self, data: bytes) -> int:
         """How many fields the head or the trailers have with which these bytes begin: h11 parses them at once, each in two
         microseconds."""
-        start = 0
+        start, first_line = 0, 0
         if self._connection.reading is BODY:
             reader: Any = self._reader
-            if not getattr(reader, "_reading_trailer", False):
+            first_line = getattr(reader, "_reading_trailer", False)  # that of the last chunk, which was read
+            if not first_line:
                 last = None if getattr(reader, "_bytes_in_chunk", 1) else _LAST_CHUNK.match(data)
                 if last is None:
                     return 0
                 start = last.end()
         end = data.find(b"\r\n\r\n", start)
-        return data.count(b"\n", start, data.rfind(b"\n") if end < 0 else end)
+        return first_line + data.count(b"\n", start, data.rfind(b"\n") if end < 0 else end)
 
     def _refuse(self, refusal: refusals.ConnectionRefusal) -> Any:
         self._connection.refuse(refusal)
