@@ -19,70 +19,16 @@ import pytest
 from keygraph.tables.attributes import unmatched
 from keygraph_resolvers import check
 from tests.conftest import MakeStore
+from tests.designs.drafts import DESIGNS
 from tests.documents.served import Served, blocks
 from tests.documents.test_verified import told
 from tests.verified import verified
 
-NAMES = (
-    "branches",
-    "claims",
-    "complaints",
-    "delivery",
-    "entitlements",
-    "funds",
-    "learning",
-    "library",
-    "mail",
-    "network",
-    "payments",
-    "players",
-    "queue",
-    "relational",
-    "rides",
-    "sessions",
-    "tasks",
-    "threads",
-    "tickets",
-    "titles",
-)
-
-SHORT = (
-    "aggregates",
-    "auctions",
-    "boards",
-    "bookings",
-    "calendars",
-    "customers",
-    "genuine",
-    "leads",
-    "likes",
-    "moments",
-    "picks",
-    "places",
-    "renewals",
-    "rooms",
-    "schools",
-    "sensors",
-    "skills",
-    "songs",
-    "stock",
-    "streams",
-    "tenants",
-)
+MODULES = {name: import_module(f"tests.designs.{name}") for name in DESIGNS}
+SHORT = [name for name, design in MODULES.items() if len(blocks(design.ASKED)) <= 2]
 """Designs with the keys of others, of which an access pattern or two are asked on one engine."""
-
-WRITTEN = (
-    "branches",
-    "claims",
-    "delivery",
-    "entitlements",
-    "learning",
-    "mail",
-    "queue",
-    "rides",
-    "threads",
-    "tickets",
-)
+NAMES = [name for name in MODULES if name not in SHORT]
+WRITTEN = [name for name, design in MODULES.items() if hasattr(design, "WRITES")]
 
 
 async def serve(design: ModuleType, make_store: MakeStore) -> Served:
@@ -94,7 +40,7 @@ async def serve(design: ModuleType, make_store: MakeStore) -> Served:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.long
 async def test_each_access_pattern_is_answered(name: str, make_store: MakeStore) -> None:
-    design = import_module(f"tests.designs.{name}")
+    design = MODULES[name]
     served = await serve(design, make_store)
     for pattern, query, answer in blocks(design.ASKED):
         found = await served.service.execute(query)
@@ -118,7 +64,7 @@ async def test_a_short_design_is_answered(name: str, make_store: MakeStore) -> N
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.long
 async def test_each_write_leaves_what_it_should(name: str, make_store: MakeStore) -> None:
-    design = import_module(f"tests.designs.{name}")
+    design = MODULES[name]
     served = await serve(design, make_store)
     for pattern, mutation, *after in blocks(design.WRITES):
         made = await served.service.execute(mutation)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from keygraph import ID, Graph, Many, Table, field, node, record
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Prefix, Query, Request, Transaction, Write
+from keygraph.dynamo.store import Prefix, Query, Transaction, Write
 from tests.conftest import MakeStore
+from tests.resolvers.races import Interrupted
 from tests.resolvers.worlds import World, filled, world
 from tests.tracing import TracingStore
 
@@ -84,17 +84,8 @@ async def test_a_change_to_another_key_is_a_move(teams: World, mutation: str) ->
 
 
 async def test_a_name_that_another_client_changes_meanwhile(make_store: MakeStore) -> None:
-    class Raced(TracingStore):
-        async def send(self, request: Request[Any]) -> Any:
-            answer = await super().send(request)
-            if isinstance(request, BatchGet) and not raced:
-                raced.append(request)
-                gone = UpdateItem(("TEAM#1", "PLAYER#A#007"), (SetTo(("name",), "Alf"),))
-                await self.store.send(Write(gone))
-            return answer
-
-    raced: list[Request[Any]] = []
-    teams = world(graph, Raced(await make_store(graph.table)))
+    other = Write(UpdateItem(("TEAM#1", "PLAYER#A#007"), (SetTo(("name",), "Alf"),)))
+    teams = world(graph, TracingStore(Interrupted(await make_store(graph.table), other)))
     await teams.put({"PK": "TEAM#1", "SK": "TEAM#1", "team_id": "1"}, ANN)
     await teams.ask(f"mutation {{ {CHANGES[0] % 'Anton'} {{ __typename }} }}")
     assert await stored(teams) == [{**ANN, "name": "Anton"}]

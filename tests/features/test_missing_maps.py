@@ -6,15 +6,15 @@ The nearest missing map is written whole, on condition that it is still missing.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from keygraph import ID, Graph, Table, node, rule, stored
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Request, Transaction, Write
+from keygraph.dynamo.store import BatchGet, Transaction, Write
 from tests.conftest import MakeStore, in_one_world
+from tests.resolvers.races import Interrupted
 from tests.resolvers.worlds import World, filled, world
 from tests.tracing import TracingStore
 
@@ -145,17 +145,8 @@ async def test_a_map_that_is_there_costs_no_read(users: World) -> None:
 
 
 async def test_two_writes_that_make_one_map_lose_nothing(make_store: MakeStore) -> None:
-    class Raced(TracingStore):
-        async def send(self, request: Request[Any]) -> Any:
-            answer = await super().send(request)
-            if isinstance(request, BatchGet) and not raced:
-                raced.append(request)
-                change = SetTo(("settings",), {"language": "de"})
-                await self.store.send(Write(UpdateItem(("USER#1",), (change,))))
-            return answer
-
-    raced: list[Request[Any]] = []
-    users = world(graph, Raced(await make_store(graph.table)))
+    other = Write(UpdateItem(("USER#1",), (SetTo(("settings",), {"language": "de"}),)))
+    users = world(graph, TracingStore(Interrupted(await make_store(graph.table), other)))
     after = await changed(users, {}, 'updateUser(input: {userId: "1", theme: "blue"})')
     assert after == {"settings": {"language": "de", "ui": {"theme": "blue"}}}
     assert sum(isinstance(each, Transaction) for each in users.tracer.requests) == 3
