@@ -18,6 +18,8 @@ from typing import Any
 import aiohttp
 import orjson
 
+from tests.listening import listening
+
 Body = dict[str, Any]
 
 FAULTS = ("throttled", "failed", "unavailable", "cut before", "cut after", "half", "garbled", "slow")
@@ -30,6 +32,8 @@ class FaultyDynamoDB:
     def __init__(self, seed: int | str = 0, failing: float = 0.0, faults: tuple[str, ...] = FAULTS) -> None:
         self.random = random.Random(seed)
         self.failing = failing
+        self.leaving = 0.1 if failing else 0.0
+        """How much of a batch is left undone."""
         self.faults = faults
         self.items: dict[tuple[str, str], Body] = {}
         self.happened: Counter[str] = Counter()
@@ -60,7 +64,9 @@ class FaultyDynamoDB:
         done, left = self._split(asked["Keys"])
         found = [self.items[_plain(key)] for key in done if _plain(key) in self.items]
         self.random.shuffle(found)
-        return {"Responses": {name: found}, "UnprocessedKeys": {name: {"Keys": left}} if left else {}}
+        consumed = [{"TableName": name, "CapacityUnits": 0.5 * len(done)}]
+        unprocessed = {name: {"Keys": left}} if left else {}
+        return {"Responses": {name: found}, "UnprocessedKeys": unprocessed, "ConsumedCapacity": consumed}
 
     def BatchWriteItem(self, body: Body) -> Body:  # noqa: N802  # the operation's name
         [(name, asked)] = body["RequestItems"].items()
@@ -70,10 +76,11 @@ class FaultyDynamoDB:
                 self.items[_plain(put["Item"])] = put["Item"]
             else:
                 self.items.pop(_plain(action["DeleteRequest"]["Key"]), None)
-        return {"UnprocessedItems": {name: left} if left else {}}
+        consumed = [{"TableName": name, "CapacityUnits": float(len(done))}]
+        return {"UnprocessedItems": {name: left} if left else {}, "ConsumedCapacity": consumed}
 
     def _split(self, members: list[Body]) -> tuple[list[Body], list[Body]]:
-        left = [each for each in members if self.failing and self.random.random() < 0.1]
+        left = [each for each in members if self.random.random() < self.leaving]
         return [each for each in members if each not in left], left
 
     # --- How it answers -------------------------------------------------------------------------------
@@ -194,9 +201,8 @@ class FaultyDynamoDB:
 
     @asynccontextmanager
     async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-        server = await asyncio.start_server(self.serve, "127.0.0.1", 0, ssl=tls)
-        async with server:
-            yield f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with listening(self.serve, tls) as host:
+            yield f"http{'s' if tls else ''}://{host}"
             for task in (serving := set(self._serving)):
                 task.cancel()
             await asyncio.gather(*serving, *self._late)

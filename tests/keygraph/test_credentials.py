@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -17,6 +16,7 @@ from keygraph.engines.dynamodb import settings
 from keygraph.engines.dynamodb.engine import open_dynamodb
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph.errors import Unavailable
+from tests.listening import Endless, listening
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
 NOBODY = "http://127.0.0.1:9"
@@ -118,27 +118,15 @@ async def test_a_process_that_writes_without_an_end(tmp_path: Path, monkeypatch:
 async def test_of_what_a_source_writes_without_an_end_little_is_read(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = 0
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal written
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        with suppress(ConnectionError):
-            while written < 2**26:
-                writer.write(b"hunter2 " * 2**13)
-                written += 2**16
-                await writer.drain()
-        writer.close()
-
+    server = Endless(b"HTTP/1.1 200 OK\r\n\r\n", b"hunter2 " * 2**13)
     configure("", tmp_path, monkeypatch)
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+    async with listening(server) as host:
         monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
-        monkeypatch.setenv(variable, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        monkeypatch.setenv(variable, f"http://{host}")
         with pytest.raises(Unavailable, match="AWS credentials cannot be used"):
             async with open_dynamodb(table, None, "eu-central-1"):
                 pass
-    assert written < 2**25
+    assert 0 < sum(server.written) < 2**25
 
 
 # --- A process that hangs -------------------------------------------------------------------------------

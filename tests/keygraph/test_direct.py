@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import datetime
-import ipaddress
 import json
 import logging
 import re
-import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -24,13 +20,10 @@ import orjson
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ClientError
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from keygraph.dynamo import items
 from keygraph.dynamo.items import Item, _outside_strings, is_large, typed_item
-from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
+from keygraph.dynamo.store import BatchGet, BatchWrite, Cost, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
 from keygraph.engines.dynamodb import errors, sending
 from keygraph.engines.dynamodb.answers import decoded
@@ -50,7 +43,9 @@ from keygraph.engines.dynamodb.transport import (
 )
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from keygraph.turns import BUDGET, WorkBudget
+from tests.certificates import context_of, write_certificate
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
+from tests.listening import Endless, answering, listening
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
 QUICK = Backoff(first=0.0001, longest=0.0005)
@@ -132,6 +127,31 @@ async def test_nothing_is_lost_and_nothing_wrong_with_faults_in_a_third_of_the_r
         )
     assert set(server.happened) >= set(FAULTS)
     assert 0.2 < 1 - server.happened["none"] / server.happened.total() < 0.4
+
+
+@pytest.mark.parametrize("leaving", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("failing", [0.0, 0.2, 0.6])
+async def test_what_is_refused_or_left_undone_is_sent_again_and_counted(
+    failing: float, leaving: float
+) -> None:
+    server = FaultyDynamoDB(failing=failing, faults=("throttled", "failed", "unavailable"))
+    server.leaving = leaving
+    async with server.running() as url, opened(url, quota=Quota(10**9)) as store:
+        written = await store.send(BatchWrite(tuple(map(_item, range(0, 300, 2))), (_key(100_000),)))
+        assert written.cost == Cost(requests=server.happened.total(), write_units=151.0)
+        server.happened.clear()
+        asked = [*range(300), *range(200, 250)]
+        batch = await store.send(BatchGet(tuple(map(_key, asked))))
+        assert batch.items == [None if number % 2 else _item(number) for number in asked]
+        assert batch.cost == Cost(requests=server.happened.total(), read_units=150.0)
+
+
+async def test_a_key_is_asked_for_once() -> None:
+    server = FaultyDynamoDB()
+    async with server.running() as url, opened(url) as store:
+        batch = await store.send(BatchGet((_key(1), _key(2), _key(1))))
+    assert batch.items == [None, None, None]
+    assert [len(body["RequestItems"]["Shop"]["Keys"]) for _, body in server.requests] == [2]
 
 
 async def test_a_burst_of_failures_is_not_an_outage() -> None:
@@ -365,38 +385,6 @@ async def test_text_that_is_no_unicode(name: TransportName, moto_endpoint: str) 
 # --- TLS ----------------------------------------------------------------------------------------------
 
 
-def _certificate(folder: Path, address: str) -> tuple[ssl.SSLContext, Path]:
-    """A server's context, and the file of the certificate that it shows."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
-    now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    shown, private = folder / "certificate.pem", folder / "key.pem"
-    shown.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(shown, private)
-    return context, shown
-
-
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Settings of AWS's that suffice."""
@@ -418,11 +406,11 @@ async def test_certificates_are_verified(
     aws: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    context, shown = _certificate(tmp_path, address)
+    shown, private = write_certificate(tmp_path, address)
     if is_known:
         aws.setenv("AWS_CA_BUNDLE", str(shown))
     async with (
-        FaultyDynamoDB().running(context) as url,
+        FaultyDynamoDB().running(context_of(shown, private)) as url,
         open_dynamodb(table, url, transport=name, deadline=5) as store,
     ):
         if works:
@@ -437,7 +425,7 @@ async def test_a_role_is_not_requested_of_a_server_with_another_name(
     service: str, aws: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """aiobotocore itself would send the token of the role to it."""
-    context, shown = _certificate(tmp_path, "127.0.0.2")
+    shown, private = write_certificate(tmp_path, "127.0.0.2")
     heard: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -455,11 +443,11 @@ async def test_a_role_is_not_requested_of_a_server_with_another_name(
     aws.chdir(tmp_path)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         aws.delenv(name)
-    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+    async with listening(answer, context_of(shown, private)) as host:
         for name, value in {
             "AWS_CA_BUNDLE": str(shown),
             "AWS_CONFIG_FILE": str(tmp_path / "config"),
-            f"AWS_ENDPOINT_URL_{service}": f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}",
+            f"AWS_ENDPOINT_URL_{service}": f"https://{host}",
             "AWS_MAX_ATTEMPTS": "1",
         }.items():
             aws.setenv(name, value)
@@ -525,46 +513,23 @@ async def test_a_number_that_is_none_is_told(aws: pytest.MonkeyPatch) -> None:
 # --- What is no DynamoDB ------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def answering(answer: bytes) -> AsyncIterator[str]:
-    """Yields the host and port of a server that answers anything with these bytes."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
 @pytest.mark.parametrize("name", get_args(TransportName))
 @pytest.mark.parametrize("framing", [b"Content-Length: 2000000000\r\n", b"Transfer-Encoding: chunked\r\n"])
 async def test_an_answer_without_an_end_is_not_read(
     name: TransportName, framing: bytes, aws: pytest.MonkeyPatch
 ) -> None:
     aws.setattr("keygraph.engines.dynamodb.client.ANSWER_BYTES", 2**23)
-    sent: list[int] = []
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sent.append(0)
-        writer.write(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n")
-        with contextlib.suppress(ConnectionError):
-            while True:
-                writer.write(b"10000\r\n" + b" " * 2**16 + b"\r\n")
-                sent[-1] += 2**16
-                await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with open_dynamodb(table, f"http://{host}", transport=name) as store:
-            with pytest.raises(Unavailable, match=f"an answer from {host} is larger than DynamoDB gives"):
-                await store.send(Query("A"))
+    chunk = b"10000\r\n" + b" " * 2**16 + b"\r\n"
+    server = Endless(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n", chunk)
+    async with (
+        listening(server) as host,
+        open_dynamodb(table, f"http://{host}", transport=name) as store,
+    ):
+        with pytest.raises(Unavailable, match=f"an answer from {host} is larger than DynamoDB gives"):
+            await store.send(Query("A"))
     # Once, and what the system holds back besides.
-    assert len(sent) == 1
-    assert sent[0] < 2**23 + 2**24
+    [written] = server.written
+    assert written < 2**23 + 2**24
 
 
 @pytest.mark.parametrize("name", get_args(TransportName))

@@ -29,6 +29,7 @@ from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph.errors import TableMissing, TimedOut, Unavailable
 from tests.conftest import LOCAL
+from tests.listening import answering, listening
 
 by_name = Index("by-name", "name", ("rank", "N"))
 by_state = Index("by-state", "state", projection=["rank"])
@@ -158,28 +159,20 @@ async def test_a_missing_table_says_how_to_create_it(endpoint: str, opening: Ope
 
 
 async def test_nobody_is_there(opening: Opening) -> None:
-    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
-    async with opening(table, f"http://user:secret@127.0.0.1:{port}", deadline=0.3) as store:
+    async with answering(b"") as host:
+        pass
+    async with opening(table, f"http://user:secret@{host}", deadline=0.3) as store:
         with pytest.raises(Unavailable) as unavailable:
             await store.send(Query("A"))
-    assert str(unavailable.value) == f"no connection to DynamoDB at 127.0.0.1:{port}: is it running?"
+    assert str(unavailable.value) == f"no connection to DynamoDB at {host}: is it running?"
 
 
 async def test_something_else_is_there(opening: Opening) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 8\r\nConnection: close\r\n\r\n<p>?</p>")
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        async with opening(table, f"http://127.0.0.1:{port}") as store:
-            with pytest.raises(Unavailable) as unavailable:
-                await store.send(Query("A"))
-    assert str(unavailable.value) == f"the server at 127.0.0.1:{port} is not DynamoDB"
+    answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 8\r\nConnection: close\r\n\r\n<p>?</p>"
+    async with answering(answer) as host, opening(table, f"http://{host}") as store:
+        with pytest.raises(Unavailable) as unavailable:
+            await store.send(Query("A"))
+    assert str(unavailable.value) == f"the server at {host} is not DynamoDB"
 
 
 async def test_something_that_never_answers(opening: Opening) -> None:
@@ -189,9 +182,8 @@ async def test_something_that_never_answers(opening: Opening) -> None:
         await quiet.wait()
         writer.close()
 
-    async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        async with opening(table, f"http://127.0.0.1:{port}", deadline=0.3) as store:
+    async with listening(wait) as host:
+        async with opening(table, f"http://{host}", deadline=0.3) as store:
             with pytest.raises(TimedOut):
                 await store.send(Query("A"))
         quiet.set()

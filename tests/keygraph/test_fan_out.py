@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-import ipaddress
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -13,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from keygraph import Table
 from keygraph.changes import fan_out
 from keygraph.changes.fan_out import ChangePublisher, PublishedChanges, check_fan_out, fan_out_client
 from keygraph.dynamo.streams import StreamRecord
 from keygraph.errors import StreamTrimmed, Unavailable
+from tests.certificates import write_certificate
+from tests.listening import listening
 from tests.valkey import ValkeyServer, needs_valkey, valkey_server
 
 pytestmark = needs_valkey
@@ -213,14 +210,12 @@ async def test_what_no_valkey_server_answers_is_an_outage(
 
     await publisher.begin()
     await reader.start_at_latest()
-    async with await asyncio.start_server(spoil, "127.0.0.1", 0) as server:
-        address = f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with fan_out_client(address) as odd:
-            reader._client = odd
-            with pytest.raises(Unavailable):
-                await ChangePublisher(odd, TABLE).publish("s", [change(1)])
-            with pytest.raises(Unavailable):
-                await reader.read()
+    async with listening(spoil) as host, fan_out_client(f"valkey://{host}") as odd:
+        reader._client = odd
+        with pytest.raises(Unavailable):
+            await ChangePublisher(odd, TABLE).publish("s", [change(1)])
+        with pytest.raises(Unavailable):
+            await reader.read()
     reader._client = client
     with pytest.raises(StreamTrimmed):
         await reader.read()
@@ -229,7 +224,7 @@ async def test_what_no_valkey_server_answers_is_an_outage(
 
 
 async def test_it_goes_over_tls_with_a_password(tmp_path: Path) -> None:
-    write_certificate(tmp_path)
+    write_certificate(tmp_path, "127.0.0.1")
     files = ("--tls-cert-file", "cert.pem", "--tls-key-file", "key.pem", "--tls-ca-cert-file", "cert.pem")
     options = ("--port", "0", "--tls-port", "PORT", "--tls-auth-clients", "no", *files)
     with valkey_server(tmp_path, *options, "--requirepass", "s3cret") as server:
@@ -239,27 +234,6 @@ async def test_it_goes_over_tls_with_a_password(tmp_path: Path) -> None:
             await ChangePublisher(right, TABLE).begin()
             with pytest.raises(Unavailable):
                 await ChangePublisher(unknown, TABLE).begin()
-
-
-def write_certificate(folder: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-
 import pytest
 
 from keygraph import Table
 from keygraph.changes import fan_out
 from keygraph.changes.fan_out import PublishedChanges, fan_out_client
 from keygraph.errors import Unavailable
+from tests.listening import Endless, listening
 
 
 @pytest.mark.parametrize(
@@ -25,22 +23,9 @@ async def test_an_answer_of_the_fan_out_without_an_end_is_not_read(
     head: bytes, part: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fan_out, "_ANSWER_BYTES", 2**18)
-    written = 0
-
-    async def answer(requests: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal written
-        await requests.read(2**16)
-        writer.write(head)
-        with suppress(ConnectionError):
-            while written < 2**27:
-                writer.write(part)
-                written += 2**16
-                await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        address = f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = Endless(head, part)
+    async with listening(server) as host:
         with pytest.raises(Unavailable, match="ValueError"):
-            async with fan_out_client(address) as client:
+            async with fan_out_client(f"valkey://{host}") as client:
                 await PublishedChanges(client, Table("Shop", partition_key="pk")).start_at_latest()
-    assert written < 2**26
+    assert 0 < sum(server.written) < 2**26

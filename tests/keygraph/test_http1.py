@@ -6,7 +6,7 @@ import asyncio
 import gc
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from keygraph.admission import Overloaded
 from keygraph.engines.dynamodb.http1 import AnswerTooLarge, LargeReplies, Malformed, Pool, Reply
 from keygraph.turns import BUDGET, WorkBudget
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+from tests.listening import Handler, listening
 
 
 def chunked(body: bytes, sizes: list[int]) -> bytes:
@@ -208,8 +207,7 @@ async def pool_of(handler: Handler, read_seconds: float = 2.0) -> AsyncIterator[
             tasks.discard(task)
             writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with listening(serve) as host:
         pool = Pool(f"http://{host}", host, None, connect_seconds=2.0, read_seconds=read_seconds)
         try:
             yield pool
@@ -425,8 +423,7 @@ async def test_a_connection_that_is_never_made_is_told() -> None:
         await reader.read()
         writer.close()
 
-    async with await asyncio.start_server(quiet, "127.0.0.1", 0) as server:
-        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with listening(quiet) as host:
         tls = ssl.create_default_context()
         pool = Pool(f"https://{host}", host, tls, connect_seconds=0.05, read_seconds=5.0)
         with pytest.raises(boto.ConnectTimeoutError):

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from botocore import exceptions as boto
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import (
     BatchGet,
-    BatchWrite,
     Cost,
     CreateTable,
     DeleteTable,
@@ -33,7 +29,7 @@ from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.requests import Wire
-from keygraph.engines.dynamodb.retrying import Backoff, Quota
+from keygraph.engines.dynamodb.retrying import Backoff
 from keygraph.errors import (
     BadUserInput,
     ItemTooLarge,
@@ -64,112 +60,12 @@ def canceled(*reasons: Any) -> boto.ClientError:
     return refusal("TransactionCanceledException", CancellationReasons=list(reasons))
 
 
-PASSING: tuple[Callable[[], Exception], ...] = (
-    lambda: refusal("ProvisionedThroughputExceededException"),
-    lambda: refusal("ThrottlingException"),
-    lambda: refusal("InternalServerError", 500),
-    lambda: boto.ConnectionClosedError(endpoint_url="http://x"),
-    lambda: boto.EndpointConnectionError(endpoint_url="http://x"),
-    lambda: boto.ReadTimeoutError(endpoint_url="http://x"),
-)
-
-
-class FlakyClient:
-    """A table in a dict; each call fails or leaves a part undone, by chance."""
-
-    def __init__(self, seed: int, failing: float, leaving: float) -> None:
-        self.random = random.Random(seed)
-        self.failing = failing
-        self.leaving = leaving
-        self.items: dict[tuple[str, str], Body] = {}
-        self.calls: list[Body] = []
-
-    async def _call(self, body: Body) -> None:
-        self.calls.append(body)
-        await asyncio.sleep(0)
-        if self.random.random() < self.failing:
-            raise self.random.choice(PASSING)()
-
-    def _split(self, members: list[Body]) -> tuple[list[Body], list[Body]]:
-        left = [each for each in members if self.random.random() < self.leaving]
-        done = [each for each in members if each not in left]
-        self.random.shuffle(done)
-        return done, left
-
-    async def batch_get_item(self, **body: Any) -> Body:
-        await self._call(body)
-        [(name, asked)] = body["RequestItems"].items()
-        assert len(asked["Keys"]) <= 100
-        done, left = self._split(asked["Keys"])
-        found = [self.items[key["PK"]["S"], key["SK"]["S"]] for key in done if _plain(key) in self.items]
-        unprocessed = {name: {"Keys": left}} if left else {}
-        return {
-            "Responses": {name: found},
-            "UnprocessedKeys": unprocessed,
-            "ConsumedCapacity": [{"TableName": name, "CapacityUnits": 0.5 * len(done)}],
-        }
-
-    async def batch_write_item(self, **body: Any) -> Body:
-        await self._call(body)
-        [(name, asked)] = body["RequestItems"].items()
-        assert len(asked) <= 25
-        done, left = self._split(asked)
-        for action in done:
-            if put := action.get("PutRequest"):
-                self.items[_plain(put["Item"])] = put["Item"]
-            else:
-                self.items.pop(_plain(action["DeleteRequest"]["Key"]), None)
-        return {
-            "UnprocessedItems": {name: left} if left else {},
-            "ConsumedCapacity": [{"TableName": name, "CapacityUnits": float(len(done))}],
-        }
-
-
-def _plain(typed: Body) -> tuple[str, str]:
-    return typed["PK"]["S"], typed["SK"]["S"]
-
-
 def _item(number: int) -> Item:
     return {"PK": f"USER#{number}", "SK": "A", "n": Decimal(number)}
 
 
 def _key(number: int) -> Key:
     return (f"USER#{number}", "A")
-
-
-@pytest.mark.long
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 2**32),
-    failing=st.sampled_from([0.0, 0.2, 0.6]),
-    leaving=st.sampled_from([0.0, 0.3, 0.9]),
-    asked=st.lists(st.integers(0, 300), max_size=350),
-)
-def test_nothing_is_dropped(seed: int, failing: float, leaving: float, asked: list[int]) -> None:
-    async def run() -> None:
-        client = FlakyClient(seed, failing, leaving)
-        store = DynamoDBStore(ClientTransport(client), table, backoff=QUICK, quota=Quota(10**9))
-        existing = range(0, 300, 2)
-        written = await store.send(BatchWrite(puts=tuple(map(_item, existing)), deletes=(_key(10),)))
-        assert written.cost == Cost(requests=len(client.calls), write_units=150.0)
-
-        client.calls.clear()
-        batch = await store.send(BatchGet(tuple(map(_key, asked))))
-        there = set(existing) - {10}
-        assert batch.items == [_item(number) if number in there else None for number in asked]
-        if len(set(asked)) > 1:
-            assert batch.cost == Cost(requests=len(client.calls), read_units=0.5 * len(set(asked)))
-
-    # One key is a GetItem, which this client does not know.
-    if len(set(asked)) != 1:
-        asyncio.run(run())
-
-
-async def test_a_key_is_asked_for_once() -> None:
-    client = FlakyClient(0, 0, 0)
-    batch = await DynamoDBStore(ClientTransport(client), table).send(BatchGet((_key(1), _key(2), _key(1))))
-    assert batch.items == [None, None, None]
-    assert [len(call["RequestItems"]["Shop"]["Keys"]) for call in client.calls] == [2]
 
 
 class ScriptedClient:
@@ -489,43 +385,27 @@ def _described(status: str) -> Body:
     return {"Table": {"TableStatus": status}}
 
 
-async def test_creating_waits_until_the_table_is_active() -> None:
-    client = ScriptedClient(
-        refusal("ResourceNotFoundException"),
-        {"TableDescription": {"TableStatus": "CREATING"}},
-        _described("CREATING"),
-        _described("ACTIVE"),
-    )
-    await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(CreateTable())
-    assert client.calls == ["describe_table", "create_table", "describe_table", "describe_table"]
+MISSING, IN_USE = refusal("ResourceNotFoundException"), refusal("ResourceInUseException")
+CREATING, DELETING = ({"TableDescription": {"TableStatus": each}} for each in ("CREATING", "DELETING"))
+ACTIVE = _described("ACTIVE")
 
 
-async def test_creating_while_it_is_deleted_or_created_elsewhere() -> None:
-    client = ScriptedClient(
-        _described("DELETING"),
-        refusal("ResourceNotFoundException"),
-        refusal("ResourceInUseException"),
-        _described("ACTIVE"),
-    )
-    await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(CreateTable())
-    assert client.calls == ["describe_table", "describe_table", "create_table", "describe_table"]
-
-
-async def test_deleting_waits_until_the_table_is_gone() -> None:
-    client = ScriptedClient(
-        _described("CREATING"),
-        refusal("ResourceInUseException"),
-        _described("ACTIVE"),
-        {"TableDescription": {"TableStatus": "DELETING"}},
-        _described("DELETING"),
-        refusal("ResourceNotFoundException"),
-    )
-    await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(DeleteTable())
-    assert client.calls == [
-        "describe_table",
-        "delete_table",
-        "describe_table",
-        "delete_table",
-        "describe_table",
-        "describe_table",
-    ]
+@pytest.mark.parametrize(
+    ("request_", "script", "calls"),
+    [
+        (CreateTable(), [MISSING, CREATING, _described("CREATING"), ACTIVE], "describe create describe describe"),
+        (CreateTable(), [_described("DELETING"), MISSING, IN_USE, ACTIVE], "describe describe create describe"),
+        (
+            DeleteTable(),
+            [_described("CREATING"), IN_USE, ACTIVE, DELETING, _described("DELETING"), MISSING],
+            "describe delete describe delete describe describe",
+        ),
+    ],
+    ids=["until it is active", "while it is deleted or created elsewhere", "until it is gone"],
+)  # fmt: skip
+async def test_creating_and_deleting_wait(
+    request_: CreateTable | DeleteTable, script: list[Any], calls: str
+) -> None:
+    client = ScriptedClient(*script)
+    await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(request_)
+    assert client.calls == [f"{call}_table" for call in calls.split()]

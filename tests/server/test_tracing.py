@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from asyncio import to_thread
 from collections.abc import Iterator
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from typing import Any
@@ -23,6 +22,7 @@ from keygraph_server.settings import Settings
 from keygraph_server.telemetry import process, tracing
 from keygraph_server.telemetry.tracing import Tracing, configured_tracing
 from tests.asgi import running
+from tests.listening import Endless, listening
 from tests.server.library import library_settings, make_table, serving
 from tests.server.test_operation_log import ask
 
@@ -77,29 +77,14 @@ async def test_a_stop_does_not_wait_for_a_collector_that_hangs(
 
 
 @pytest.mark.parametrize("status", [200, 307, 400])
-def test_of_a_collectors_answer_little_is_read(status: int) -> None:
-    written = list[int]()
-
-    class Endless(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(status)
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
-            written.append(0)
-            with suppress(ConnectionError):
-                while written[-1] < 2**27:
-                    written[-1] += self.wfile.write(b"x" * 2**16)
-
-        def log_message(self, *_: Any) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+async def test_of_a_collectors_answer_little_is_read(status: int) -> None:
+    server = Endless(f"HTTP/1.1 {status} It\r\nLocation: /elsewhere\r\n\r\n".encode())
+    async with listening(server) as host:
         with tracing._limited_session() as session:
-            answer = session.post(f"http://127.0.0.1:{server.server_port}/v1/traces", b"", timeout=10)
-        server.shutdown()
+            answer = await to_thread(session.post, f"http://{host}/v1/traces", b"", timeout=10)
     assert (answer.status_code, len(answer.content)) == (status, tracing._ANSWER_BYTES)
-    assert len(written) == 1
-    assert written[0] < 2**26
+    [written] = server.written
+    assert written < 2**26
 
 
 async def test_an_operation_its_steps_and_its_requests_are_one_trace(
