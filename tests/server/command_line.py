@@ -18,6 +18,14 @@ def run(*words: object, given: bytes | str | None = None) -> Result:
     return result
 
 
+def refused(*words: object) -> str:
+    """What a command of these words says that prints nothing else, and ends with an error."""
+    result = run(*words)
+    name, _, told = result.stderr.partition(": ")
+    assert (result.exit_code, result.stdout, name) == (1, "", "keygraph"), result.output
+    return told
+
+
 def shown_lines(text: str) -> list[str]:
     """The lines that say something."""
     return [line.rstrip() for line in text.splitlines() if line.strip(" ─")]

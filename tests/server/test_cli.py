@@ -26,7 +26,7 @@ from keygraph_server.cli import app, main
 from keygraph_server.commands import serve
 from keygraph_server.models import load_model, printed
 from keygraph_server.settings import USUAL, Settings, environment_name
-from tests.server.command_line import run
+from tests.server.command_line import refused, run
 from tests.server.library import MODEL
 
 KEYGRAPH = Path(sys.executable).with_name("keygraph")
@@ -73,9 +73,9 @@ class TestErrors:
         assert (result.returncode, result.stdout, result.stderr) == (1, "", told)
 
     def test_an_expected_one_is_a_line_without_a_traceback(self) -> None:
-        result = run("schema", "--model", "library:grph")
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "keygraph: the module library has no grph. Write --model library:graph.\n"
+        assert refused("schema", "--model", "library:grph") == (
+            "the module library has no grph. Write --model library:graph.\n"
+        )
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="The system has no such device.")
     def test_output_that_cannot_be_written_is_a_line(self) -> None:
@@ -110,10 +110,8 @@ class TestErrors:
 
     def test_a_setting_that_cannot_be_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("KEYGRAPH_LOG_LEVEL", "loud")
-        result = run("schema", "--model", "library")
-        assert result.exit_code == 1
-        assert result.stderr == (
-            "keygraph: KEYGRAPH_LOG_LEVEL cannot be used: 'loud' is not 'debug', 'info', 'warning' or 'error'. "
+        assert refused("schema", "--model", "library") == (
+            "KEYGRAPH_LOG_LEVEL cannot be used: 'loud' is not 'debug', 'info', 'warning' or 'error'. "
             "See docs/settings.md for valid values.\n"
         )
 
@@ -160,9 +158,7 @@ class TestErrors:
         ["serve", "schema", "describe", "load", "export", "verify", "table create", "table describe"],
     )
     def test_every_command_takes_a_model_and_says_its_default(self, command: str) -> None:
-        result = run(*command.split(), "--model", "nope")
-        assert result.exit_code == 1
-        assert result.stderr.startswith("keygraph: there is no module nope in ")
+        assert refused(*command.split(), "--model", "nope").startswith("there is no module nope in ")
 
 
 def imported_by(code: str) -> set[str]:
@@ -387,9 +383,9 @@ class TestSchema:
     @pytest.mark.parametrize("text", ["type {", "scalar", "query { a }", "\xe9"])
     def test_a_file_that_is_no_schema(self, library: Path, text: str) -> None:
         Path("schema.graphql").write_text(text, "latin-1")
-        result = run("schema", "--model", "library", "--check", "schema.graphql")
-        assert result.exit_code == 1
-        assert result.stderr.startswith("keygraph: schema.graphql is not a GraphQL schema: ")
+        assert refused("schema", "--model", "library", "--check", "schema.graphql").startswith(
+            "schema.graphql is not a GraphQL schema: "
+        )
 
     def test_a_subgraph_is_compared(self, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("KEYGRAPH_FEDERATION", "true")
@@ -399,10 +395,8 @@ class TestSchema:
         assert run("schema", "--model", "library", "--check", "schema.graphql").exit_code == 5
 
     def test_a_file_that_is_not_there_is_named(self, library: Path) -> None:
-        result = run("schema", "--model", "library", "--check", "schma.graphql")
-        assert result.exit_code == 1
-        assert result.stderr == (
-            "keygraph: there is no file schma.graphql. "
+        assert refused("schema", "--model", "library", "--check", "schma.graphql") == (
+            "there is no file schma.graphql. "
             "Create it with `keygraph schema --model library > schma.graphql`.\n"
         )
 
@@ -446,10 +440,10 @@ class TestServe:
     def test_a_missing_table(self, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("KEYGRAPH_ENV", "production")
         monkeypatch.setenv("KEYGRAPH_LOG_FORMAT", "text")
-        result = run("serve", "--model", "library", "--store", "sqlite:my library.sqlite", "--port", "0")
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == (
-            "keygraph: there is no table Library in sqlite:my library.sqlite. Create it with "
+        assert refused(
+            "serve", "--model", "library", "--store", "sqlite:my library.sqlite", "--port", "0"
+        ) == (
+            "there is no table Library in sqlite:my library.sqlite. Create it with "
             "`keygraph table create --model library --store 'sqlite:my library.sqlite'`.\n"
         )
         assert not list(library.glob("*.sqlite"))
@@ -570,10 +564,8 @@ class TestServe:
             "sqlite:library.sqlite",
             Table("Library", partition_key="pk", sort_key=("sk", "N"), indexes=[by_kind]),
         )
-        result = run("serve", "--model", "library", "--store", "sqlite:library.sqlite", "--port", "0")
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == (
-            "keygraph: the table Library in sqlite:library.sqlite does not match the model: "
+        assert refused("serve", "--model", "library", "--store", "sqlite:library.sqlite", "--port", "0") == (
+            "the table Library in sqlite:library.sqlite does not match the model: "
             "its keys are pk (S) and sk (N), but the model declares pk (S) and sk (S); "
             "the keys of its index by_kind are kind (S) and isbn (S), but the model declares kind (S) and title (S); "
             "its index by_kind projects keys alone (KEYS_ONLY), declared is ALL. "
@@ -591,17 +583,13 @@ class TestServe:
 
     def test_a_host_of_another_machine(self) -> None:
         # 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
-        result = run("serve", "--model", "library", "--host", "192.0.2.1", "--port", "0")
-        assert result.exit_code == 1
-        assert result.stderr == (
-            "keygraph: 192.0.2.1 is not an address of this machine. Choose another: --host 127.0.0.1.\n"
+        assert refused("serve", "--model", "library", "--host", "192.0.2.1", "--port", "0") == (
+            "192.0.2.1 is not an address of this machine. Choose another: --host 127.0.0.1.\n"
         )
 
     def test_a_store_of_no_known_form(self) -> None:
-        result = run("serve", "--model", "library", "--store", "redis:x", "--port", "0")
-        assert result.exit_code == 1
-        assert result.stderr == (
-            "keygraph: --store cannot be used: 'redis:x' is not a store: "
+        assert refused("serve", "--model", "library", "--store", "redis:x", "--port", "0") == (
+            "--store cannot be used: 'redis:x' is not a store: "
             "use sqlite:PATH, aws, or http://HOST:PORT. See docs/settings.md for valid values.\n"
         )
 

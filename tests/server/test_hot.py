@@ -22,7 +22,7 @@ from keygraph_server.http.graphql_http import HTTPObservation
 from keygraph_server.http.requests import RequestHeaders
 from keygraph_server.telemetry.hot_spots import HALF_LIFE, HotSpots
 from keygraph_server.telemetry.sketch import Sketch
-from tests.server.command_line import run, shown_lines
+from tests.server.command_line import refused, run, shown_lines
 
 MODEL = """
 from __future__ import annotations
@@ -368,9 +368,9 @@ class TestCommand:
         assert told_json["advice"][0]["lines"] == ['goals_count: int = counts("goals")  # in Team']
 
     def test_a_server_that_cannot_be_asked_is_one_line(self) -> None:
-        result = run("hot", "--model", "league_hot", "--url", "http://127.0.0.1:1")
-        assert result.exit_code == 1
-        assert result.stderr.startswith("keygraph: http://127.0.0.1:1 does not report costs: ")
+        assert refused("hot", "--model", "league_hot", "--url", "http://127.0.0.1:1").startswith(
+            "http://127.0.0.1:1 does not report costs: "
+        )
         result = run("hot", "--model", "league_hot")
         assert result.exit_code == 1
         assert result.stderr.startswith("keygraph: no server is given. Name its metrics port: ")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.command_line import run
+from tests.server.command_line import refused, run
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -28,9 +28,9 @@ def test_an_example_can_be_chosen() -> None:
     assert run("init", "skills", "--from", "talent").exit_code == 0
     assert "class Skill" in Path("skills.py").read_text()
     assert not Path("skills.jsonl").exists()
-    result = run("init", "--from", "shop")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("keygraph: there is no example shop. Choose one of billing, cargo, ")
+    assert refused("init", "--from", "shop").startswith(
+        "there is no example shop. Choose one of billing, cargo, "
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,7 @@ def test_the_name_of_another_module_is_refused(name: str, what: str) -> None:
 
 def test_no_file_is_replaced() -> None:
     Path("league.py").write_text("mine")
-    result = run("init")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("keygraph: league.py already exists. ")
+    assert refused("init").startswith("league.py already exists. ")
     assert Path("league.py").read_text() == "mine"
     assert not Path("league.jsonl").exists()
     Path("league.jsonl").write_text("mine")

@@ -23,7 +23,7 @@ from keygraph_examples.commerce import sample
 from keygraph_server.commands.load import Batches
 from keygraph_server.terminal.output import progress
 from tests.conftest import LOCAL
-from tests.server.command_line import run
+from tests.server.command_line import refused, run
 from tests.server.loading import user, without_times, write_lines
 from tests.server.tables import FILE, drop_table, items_in, make_table
 
@@ -96,9 +96,9 @@ def test_loading_again_changes_nothing_and_the_last_of_equal_keys_stays() -> Non
 def test_the_format_can_be_insisted_on() -> None:
     make_table(FILE)
     lines = write_lines("users.jsonl", [user(1)])
-    result = run("load", lines, "--store", FILE, "--format", "typed")
-    assert result.exit_code == 1
-    assert "users.jsonl:1: it is not an item in DynamoDB's typed form." in result.stderr
+    assert "users.jsonl:1: it is not an item in DynamoDB's typed form." in refused(
+        "load", lines, "--store", FILE, "--format", "typed"
+    )
     assert run("load", lines, "--store", FILE, "--format", "plain").exit_code == 0
 
 
@@ -115,9 +115,9 @@ def test_the_first_load_without_a_store_creates_the_table() -> None:
 def test_an_attribute_without_a_name_is_one_line() -> None:
     make_table(FILE)
     lines = write_lines("users.jsonl", [{**user(1), "": "x"}])
-    result = run("load", lines, "--store", FILE)
-    assert result.exit_code == 1
-    assert "SK does not fit USER#{user_id} of User (it cannot be read back)" in result.stderr
+    assert "SK does not fit USER#{user_id} of User (it cannot be read back)" in refused(
+        "load", lines, "--store", FILE
+    )
 
 
 def test_a_line_without_an_end_is_not_read() -> None:
@@ -186,8 +186,7 @@ def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
     make_table(FILE)
-    result = run("load", "--store", FILE, "--sample", *words)
-    assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+    assert refused("load", "--store", FILE, "--sample", *words) == (f"{message}\n")
     assert items_in(FILE) == []
 
 
@@ -379,10 +378,8 @@ graph = Graph(Table("Shops", partition_key="PK", sort_key="SK"), Shop)
     make_table(FILE, table=Table("Shops", partition_key="PK", sort_key="SK"))
     good = {"PK": "DU#Dubai", "SK": "SHOP#1", "state": "DU", "city": "Dubai"}
     bad = {"PK": "DU#1#Dubai", "SK": "SHOP#1", "state": "DU#1", "city": "Dubai"}
-    result = run("load", write_lines("shops.jsonl", [good, bad]), "--store", FILE)
-    assert result.exit_code == 1
-    assert result.stderr.startswith(
-        "keygraph: shops.jsonl:2: PK is read back with another state and city: a value contains the text between them"
+    assert refused("load", write_lines("shops.jsonl", [good, bad]), "--store", FILE).startswith(
+        "shops.jsonl:2: PK is read back with another state and city: a value contains the text between them"
     )
 
 
@@ -460,8 +457,7 @@ def test_refused_items_can_be_passed_over() -> None:
     ],
 )
 def test_what_is_no_file_is_one_line(words: list[str], message: str) -> None:
-    result = run("load", *words, "--store", FILE)
-    assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+    assert refused("load", *words, "--store", FILE) == (f"{message}\n")
 
 
 def test_an_unknown_option_is_no_file() -> None:

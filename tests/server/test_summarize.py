@@ -22,7 +22,7 @@ from keygraph_examples.talent import graph as talent
 from tests.keygraph.exported import full_export
 from tests.keygraph.league import graph
 from tests.keygraph.summarized import AT
-from tests.server.command_line import run
+from tests.server.command_line import refused, run
 from tests.server.tables import FILE, items_in, make_table
 
 MODEL = ("--model", "tests.keygraph.league:graph")
@@ -145,11 +145,9 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     work = tmp_path / "work" / "file.db"
     WorkFile(work, ["another"], resume=False).close()
-    result = run("summarize", *MODEL, "--store", FILE, "--resume", "--work", work)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        f"keygraph: {work} does not belong to a job of this table with this model and these options. "
-        "Run it without --resume.\n",
+    assert refused("summarize", *MODEL, "--store", FILE, "--resume", "--work", work) == (
+        f"{work} does not belong to a job of this table with this model and these options. "
+        "Run it without --resume.\n"
     )
 
 
@@ -160,10 +158,8 @@ def test_two_jobs_at_once_do_not_share_a_file() -> None:
     with work.transaction():
         work.put("reached", 7)
     for options in ((), ("--resume",)):
-        result = run("summarize", *MODEL, "--store", FILE, "--work", "work.db", *options)
-        assert (result.exit_code, result.stderr) == (
-            1,
-            "keygraph: work.db is used by a job that is running. Wait until it ends, or name another file.\n",
+        assert refused("summarize", *MODEL, "--store", FILE, "--work", "work.db", *options) == (
+            "work.db is used by a job that is running. Wait until it ends, or name another file.\n"
         )
     assert (work.get("what"), work.get("reached")) == (["the first one"], 7)
     work.delete()
@@ -206,11 +202,9 @@ def test_a_job_is_not_resumed_as_another_one(
     with monkeypatch.context() as patched:
         patched.setattr(LocalJob, "write", interrupted)
         assert run("summarize", *MODEL, "--store", FILE, "--work", "work.db", *options).exit_code == 130
-    result = run("summarize", *MODEL, "--store", FILE, "--work", "work.db", "--resume")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "keygraph: work.db does not belong to a job of this table with this model and these options. "
-        "Run it without --resume.\n",
+    assert refused("summarize", *MODEL, "--store", FILE, "--work", "work.db", "--resume") == (
+        "work.db does not belong to a job of this table with this model and these options. "
+        "Run it without --resume.\n"
     )
     assert run("summarize", *MODEL, "--store", FILE, "--resume").exit_code == 0
     assert values(FILE) == RIGHT
@@ -224,10 +218,8 @@ def test_a_file_that_is_no_work_file_is_neither_replaced_nor_deleted(name: str) 
         database.execute("CREATE TABLE mine (text)")
     before = Path(name).read_bytes()
     for options in ((), ("--resume",)):
-        result = run("summarize", *MODEL, "--store", FILE, "--work", name, *options)
-        assert (result.exit_code, result.stderr) == (
-            1,
-            f"keygraph: {name} is there, and is not the work file of a job. Name another file.\n",
+        assert refused("summarize", *MODEL, "--store", FILE, "--work", name, *options) == (
+            f"{name} is there, and is not the work file of a job. Name another file.\n"
         )
     run("summarize", *MODEL, "--store", FILE, "--dry-run", "--work", f"file:{name}?a=URI")
     assert Path(name).read_bytes() == before
@@ -246,10 +238,8 @@ def test_a_work_file_that_cannot_be_made_is_one_line(name: str, reason: str) -> 
     fill(FILE)
     Path("folder").mkdir()
     Path("file").touch()
-    result = run("summarize", *MODEL, "--store", FILE, "--work", name)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        f"keygraph: the work file {name} cannot be used ({reason}). Nothing was done. --work names another file.\n",
+    assert refused("summarize", *MODEL, "--store", FILE, "--work", name) == (
+        f"the work file {name} cannot be used ({reason}). Nothing was done. --work names another file.\n"
     )
 
 
@@ -264,12 +254,10 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patched:
         patched.setattr(WorkFile, "add", full)
-        result = run("summarize", *MODEL, "--store", FILE, "--work", "work.db")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "keygraph: the work file work.db cannot be used (database or disk is full). Nothing was done. "
-        "--work names another file.\n",
-    )
+        assert refused("summarize", *MODEL, "--store", FILE, "--work", "work.db") == (
+            "the work file work.db cannot be used (database or disk is full). Nothing was done. "
+            "--work names another file.\n"
+        )
     assert run("summarize", *MODEL, "--store", FILE, "--work", "work.db", "--resume").exit_code == 0
     assert values(FILE) == RIGHT
 
@@ -294,10 +282,8 @@ def test_it_reads_an_export(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_an_export(tmp_path: Path) -> None:
-    result = run("summarize", *MODEL, "--store", FILE, "--input", tmp_path)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        f"keygraph: {tmp_path} has no export. Name the folder to which the bucket's AWSDynamoDB was copied.\n",
+    assert refused("summarize", *MODEL, "--store", FILE, "--input", tmp_path) == (
+        f"{tmp_path} has no export. Name the folder to which the bucket's AWSDynamoDB was copied.\n"
     )
 
 
@@ -305,19 +291,15 @@ def test_an_export_that_lacks_a_file(tmp_path: Path) -> None:
     fill(FILE)
     folder = full_export(tmp_path / "bucket", "01", AT, ITEMS, table="League")
     (folder / "data" / "010.json.gz").unlink()
-    result = run("summarize", *MODEL, "--store", FILE, "--input", tmp_path)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        f"keygraph: {folder} lacks the file 010.json.gz, which its manifest lists. Nothing was done.\n",
+    assert refused("summarize", *MODEL, "--store", FILE, "--input", tmp_path) == (
+        f"{folder} lacks the file 010.json.gz, which its manifest lists. Nothing was done.\n"
     )
 
 
 def test_spark_is_not_resumed() -> None:
     fill(FILE)
-    result = run("summarize", *MODEL, "--store", FILE, "--engine", "spark", "--resume")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "keygraph: Spark runs failed tasks again by itself. Leave --resume out.\n",
+    assert refused("summarize", *MODEL, "--store", FILE, "--engine", "spark", "--resume") == (
+        "Spark runs failed tasks again by itself. Leave --resume out.\n"
     )
 
 
@@ -353,17 +335,14 @@ def test_what_is_sent_for_one_item_is_explained(address: str) -> None:
 )
 def test_an_item_that_cannot_be_explained(key: str, problem: str) -> None:
     fill(FILE)
-    result = run("summarize", *MODEL, "--store", FILE, "--explain", key)
-    assert (result.exit_code, result.stderr) == (1, f"keygraph: {problem}\n")
+    assert refused("summarize", *MODEL, "--store", FILE, "--explain", key) == (f"{problem}\n")
 
 
 def test_spark_needs_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(FILE)
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    result = run("summarize", *MODEL, "--store", FILE, "--engine", "spark", "--input", tmp_path)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "keygraph: PySpark is not installed. Install it with `pip install 'keygraph[spark]'`.\n",
+    assert refused("summarize", *MODEL, "--store", FILE, "--engine", "spark", "--input", tmp_path) == (
+        "PySpark is not installed. Install it with `pip install 'keygraph[spark]'`.\n"
     )
 
 

@@ -22,7 +22,7 @@ from keygraph.tables.verify import Verification
 from keygraph_examples.social import graph as social
 from keygraph_server.errors import printable
 from keygraph_server.jobs.checkpoint import StateFile
-from tests.server.command_line import run
+from tests.server.command_line import refused, run
 from tests.server.tables import FILE, make_table
 
 MODEL = ("--model", "keygraph_examples.social:graph")
@@ -172,9 +172,7 @@ def test_only_some_types_are_verified() -> None:
     assert part["items"] == 4
     assert part["types"] == [each for each in whole["types"] if each["type"] == "Friendship"]
     assert part["problems"] == [each for each in whole["problems"] if each["type"] == "Friendship"] != []
-    wrong = run("verify", *MODEL, "--store", FILE, "--type", "Freindship")
-    assert wrong.exit_code == 1
-    assert "Name one of Friendship" in wrong.stderr
+    assert "Name one of Friendship" in refused("verify", *MODEL, "--store", FILE, "--type", "Freindship")
 
 
 def test_few_examples_are_shown_with_how_many_more_there_are() -> None:
@@ -295,8 +293,7 @@ def test_unusable_options_of_repairs_are_named() -> None:
             "--yes, --only, --rate and --explain are options of --repair. Add --repair, or leave them out.",
         ),
     ):
-        result = run("verify", *MODEL, "--store", FILE, *options)
-        assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+        assert refused("verify", *MODEL, "--store", FILE, *options) == (f"{message}\n")
 
 
 def test_interrupted_repairs_go_on_and_do_not_take_up_a_dry_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,11 +325,9 @@ def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
         f"`keygraph table create {' '.join(MODEL)} --store {FILE}`\n",
     )
     make_table(FILE, table=Table("Users", partition_key="id", sort_key=("at", "N")))
-    result = run("verify", *MODEL, "--store", FILE)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "keygraph: the keys of the table Users are id (S) and at (N), the model declares PK (S) and SK (S). "
-        "Fix the model, or name another store.\n",
+    assert refused("verify", *MODEL, "--store", FILE) == (
+        "the keys of the table Users are id (S) and at (N), the model declares PK (S) and SK (S). "
+        "Fix the model, or name another store.\n"
     )
 
 
@@ -408,11 +403,9 @@ def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch
     fill(FILE, RIGHT + WRONG)
     with monkeypatch.context() as patched:
         stop_after(2, patched, Throttled("DynamoDB refuses for load"))
-        result = run("verify", *MODEL, "--store", FILE, "--segments", "1")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "keygraph: DynamoDB refuses for load. 2 items were verified. Run it again with --resume to continue.\n",
-    )
+        assert refused("verify", *MODEL, "--store", FILE, "--segments", "1") == (
+            "DynamoDB refuses for load. 2 items were verified. Run it again with --resume to continue.\n"
+        )
     resumed = run("verify", *MODEL, "--store", FILE, "--segments", "1", "--resume")
     assert ", 2 verified earlier: 6 problems." in resumed.stderr
     assert resumed.exit_code == 3
