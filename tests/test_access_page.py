@@ -39,9 +39,8 @@ async def test_each_viewer_gets_this_answer(
     monkeypatch.setitem(sys.modules, "shown", made)
     exec(compile(source, "shown.py", "exec"), vars(made))
     graph: Graph = check(made.graph)
-    served = world(graph, await make_store(graph.table))
     reading = Interchange(graph)
-    await served.put(*(reading.read(line) for line in lines.splitlines()))
+    served = world(graph, await make_store(graph.table, *(reading.read(line) for line in lines.splitlines())))
     service = Service(build_schema(graph), served.tracer, secret=b"the secret of the page on access")
     asked = [
         (document, json.loads(claims), json.loads(answer[2]))

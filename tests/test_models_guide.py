@@ -65,9 +65,8 @@ async def answered(
     graph: Graph, schema: GraphSchema, make_store: MakeStore, lines: str, query: str, answer: str
 ) -> None:
     """Asserts that those items match the model, and that the query is answered so."""
-    made = world(graph, await make_store(graph.table))
     reading = Interchange(graph)
-    await made.put(*(reading.read(line) for line in lines.splitlines()))
+    made = world(graph, await make_store(graph.table, *(reading.read(line) for line in lines.splitlines())))
     assert (await verified(graph, made.tracer.store)).ordered() == []
     service = Service(schema, made.tracer, secret=b"the secret of the pages")
     assert await service.execute(query) == {"data": json.loads(answer)}

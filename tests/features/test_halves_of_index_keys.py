@@ -182,8 +182,7 @@ async def test_what_keys_alone_hold_is_reported(office: World) -> None:
 
 async def test_a_change_of_one_key_loses_no_other_change_of_it(make_store: MakeStore) -> None:
     other = Write(UpdateItem(("b",), (SetTo(("KindMonth",), "thread#2024-06"),)))
-    office = world(graph, Interrupted(await make_store(graph.table), other))
-    await office.put({"id": "b", **THREAD})
+    office = world(graph, Interrupted(await make_store(graph.table, {"id": "b", **THREAD}), other))
     await office.ask('mutation { updateMail(input: {mailId: "b", kind: "news"}) { __typename } }')
     assert await item_of(office, "b") == {"id": "b", "KindMonth": "news#2024-06"}
 
@@ -244,9 +243,8 @@ POINTS: Item = {**MARK, "LevelPK": "MARKS", "LevelSK": "007"}
 async def test_what_another_writes_into_a_key_is_not_lost(
     make_store: MakeStore, before: Item, mutation: str, late: Item, after: list[Any]
 ) -> None:
-    store = await make_store(MARKS.table)
     judges: list[Item] = [{"PK": f"JUDGE#{each}", "SK": f"JUDGE#{each}"} for each in (1, 2)]
-    await store.send(BatchWrite((COURSE, {**MARK, **before}, *judges)))
+    store = await make_store(MARKS.table, COURSE, {**MARK, **before}, *judges)
     interrupted = Interrupted(store, BatchWrite((late,)))
     await world(MARKS, interrupted).ask(f"mutation {{ {mutation} {{ __typename }} }}")
     assert interrupted.happens is None

@@ -31,7 +31,7 @@ from keygraph import (
 )
 from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item, base64_text
-from keygraph.dynamo.store import BatchGet, BatchWrite, Store, Transaction, Write
+from keygraph.dynamo.store import BatchGet, Store, Transaction, Write
 from keygraph.errors import Unavailable
 from keygraph.tables.backfill import Backfill
 from keygraph.tables.findings import Report
@@ -293,9 +293,8 @@ async def test_expired_items_and_those_on_which_a_method_fails_stay(make_store: 
             return str(10 // (int(self.until.timestamp() if self.until else 0) - 9_000_000_000))
 
     of = Graph(Table("Offers", partition_key="pk"), Offer)
-    store = await make_store(of.table)
     ends = (1_700_000_000, 9_000_000_000, 9_000_000_010)
-    await store.send(BatchWrite(tuple({"pk": f"OFFER#{end}", "until": Decimal(end)} for end in ends)))
+    store = await make_store(of.table, *({"pk": f"OFFER#{end}", "until": Decimal(end)} for end in ends))
     for backfill, changed in (
         (Backfill(), ["OFFER#9000000000: size None → 3", "OFFER#9000000010: size None → 3"]),
         (Backfill(field="word", method="make_word"), ["OFFER#9000000010: word None → 1"]),
@@ -434,9 +433,8 @@ async def test_kept_values_of_every_kind_are_right_after_a_source_has_moved(make
         customer: str | None = copy("user.name", follows=True)
 
     of = Graph(Table("Kept", partition_key="pk", sort_key="sk"), User, Order, type_attribute="t").check()
-    store = await make_store(of.table)
     orders = [order("ann", number, total=Decimal(number)) for number in range(6)]
-    await store.send(BatchWrite((user("ann"), *orders, order("ann", 9))))
+    store = await make_store(of.table, user("ann"), *orders, order("ann", 9))
     repairs = Repairs(of, store, BACKFILLED, Listed(), backfill=Backfill())
     assert (await verified(of, store, repairs=repairs)).found == {}
     await write(of, store, [Change(of.types["Order"], ("ann", "9"), {}, {"total": Decimal(2)})])

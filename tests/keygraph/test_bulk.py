@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Query
+from keygraph.dynamo.store import Query
 from keygraph.dynamo.table import Table
 from keygraph.errors import Unavailable
 from keygraph.tables.bulk import gathered, whole_table, write_batches
@@ -101,9 +101,8 @@ async def test_no_mark_behind_what_failed() -> None:
 
 @pytest.mark.long
 async def test_the_whole_table_in_one_order(make_store: MakeStore) -> None:
-    store = await make_store(table)
     items = [thing(number, "x" * 30_000) for number in range(120)]
-    await store.send(BatchWrite(tuple(items)))
+    store = await make_store(table, *items)
     tracing = TracingStore(store)
     found = [item async for item in whole_table(tracing)]
     assert sorted(found, key=repr) == sorted(items, key=repr)

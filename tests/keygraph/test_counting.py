@@ -180,9 +180,8 @@ async def test_notes_that_are_copied_with_a_table_are_of_another_stream(make_sto
 async def test_a_node_that_was_there_before_has_no_numbers_until_the_job_has_run(
     make_store: MakeStore, tmp_path: Path
 ) -> None:
-    store = await make_store(graph.table)
     early, late = of_member("t0", "p0", 5), of_member("t0", "p1", 7)
-    await store.send(BatchWrite((of_team("t0"), early)))
+    store = await make_store(graph.table, of_team("t0"), early)
     await store.send(EnableStream())
     split = Resharded(store)
     await store.send(BatchWrite((late, of_team("t1"))))

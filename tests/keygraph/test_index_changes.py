@@ -66,10 +66,9 @@ def opened_again(engine: str, request: pytest.FixtureRequest, tmp_path: Path, ta
 async def test_an_index_is_created_from_the_items_and_deleted(
     make_store: MakeStore, engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    plain = await make_store(PLAIN)
     sparse = person(3, None)
     other_type = {**person(4), "rank": "four"}
-    await plain.send(BatchWrite((person(1), person(2, "off"), sparse, other_type)))
+    plain = await make_store(PLAIN, person(1), person(2, "off"), sparse, other_type)
     for index in (BY_STATE, BY_CITY):
         await finish(plain, CreateIndex(index))
         assert await plain.send(CreateIndex(index)) is None

@@ -10,7 +10,6 @@ from keygraph.dynamo.conditions import And, Condition, Eq, Exists, In, Not, Or
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import (
     BatchGet,
-    BatchWrite,
     Count,
     Query,
     Scan,
@@ -76,9 +75,8 @@ async def test_the_largest_items_are_written_and_read(make_store: MakeStore, ite
     ids=["300 operators", "300 operators, some of them NOT", "4,091 bytes", "32 levels"],
 )
 async def test_the_largest_filters_are_answered(make_store: MakeStore, filter_: Condition) -> None:
-    store = await make_store(TABLE)
     item: Item = {"PK": "p", "SK": "s", "a": Decimal(120)}
-    await store.send(BatchWrite(puts=(item, {**item, "SK": "t", "a": Decimal(-1)})))
+    store = await make_store(TABLE, item, {**item, "SK": "t", "a": Decimal(-1)})
     assert (await store.send(Query("p", filter=filter_))).items == [item]
     assert (await store.send(Count("p", filter=filter_))).count == 1
 

@@ -101,9 +101,8 @@ async def test_a_counterpart_that_needs_more_is_not_made(make_store: MakeStore) 
         amount: int
 
     graph = Graph(Table("Bills", partition_key="pk", sort_key="sk"), Firm, Bill, Payer, Paid).check()
-    store = await make_store(graph.table)
     item: Item = {"pk": "FIRM#1", "sk": "PAID#2"}
-    await store.send(BatchWrite((item,)))
+    store = await make_store(graph.table, item)
     pairs = Pairs(graph)
     pairs.add(graph.types["Payer"], item)
     with pytest.raises(KeygraphError, match="Load the Paid of each Payer too: it needs amount"):

@@ -211,9 +211,8 @@ async def test_keys_of_indexes_follow_the_attributes(
     def with_dates(text: str) -> str:
         return text.replace("may", "2024-05-01")
 
-    store = await make_store(boxes.table)
     more = dict(each.split("=") for each in with_dates(attributes).split())
-    await store.send(BatchWrite((box(1, **more), box(2, state="new"))))
+    store = await make_store(boxes.table, box(1, **more), box(2, state="new"))
     lines, report = await repaired(store, of=boxes)
     assert (lines, told(report)) == ([f"BOX#001/BOX#001: {with_dates(expected)}"], [])
     assert told(await verified(boxes, store)) == []
@@ -288,13 +287,12 @@ async def test_a_counterpart_that_needs_more_is_not_made(make_store: MakeStore) 
         Has,
         Holder,
     )
-    store = await make_store(holders.table)
     items: list[Item] = [
         box(1),
         {"PK": "PART#a", "SK": "PART#a", "part_id": "a", "box_number": Decimal(1)},
         {"PK": "BOX#001", "SK": "HAS#a"},
     ]
-    await store.send(BatchWrite((*items,)))
+    store = await make_store(holders.table, *items)
     lines, report = await repaired(store, of=holders)
     assert lines == []
     assert told(report) == [
@@ -304,9 +302,8 @@ async def test_a_counterpart_that_needs_more_is_not_made(make_store: MakeStore) 
 
 
 async def test_a_node_that_needs_a_missing_one_stays(make_store: MakeStore) -> None:
-    store = await make_store(boxes.table)
     part: Item = {"PK": "PART#a", "SK": "PART#a", "part_id": "a", "box_number": Decimal(1)}
-    await store.send(BatchWrite((part,)))
+    store = await make_store(boxes.table, part)
     lines, report = await repaired(store, of=boxes)
     assert (lines, [kind.what for kind, _ in report.ordered()]) == (
         [],
@@ -347,9 +344,8 @@ async def test_what_the_model_fails_on_stays(make_store: MakeStore) -> None:
 
 
 async def test_copies_are_made_again_on_request(make_store: MakeStore) -> None:
-    store = await make_store(boxes.table)
     part: Item = {"PK": "PART#a", "SK": "PART#a", "part_id": "a", "box_number": Decimal(1), "label": "old"}
-    await store.send(BatchWrite((box(1, state="new"), part, box(2))))
+    store = await make_store(boxes.table, box(1, state="new"), part, box(2))
     assert told(await verified(boxes, store)) == []
     assert (await repaired(store, of=boxes))[0] == []
     lines, report = await repaired(store, "copies", of=boxes)
@@ -371,9 +367,8 @@ async def test_of_a_missing_copy_it_says_what_writes_it(make_store: MakeStore) -
         hall_name: str = copy("hall.name")
 
     of = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Hall, Seat)
-    store = await make_store(of.table)
     hall: Item = {"PK": "HALL#a", "SK": "HALL#a", "name": "A"}
-    await store.send(BatchWrite((hall, {"PK": "HALL#a", "SK": "SEAT#1"})))
+    store = await make_store(of.table, hall, {"PK": "HALL#a", "SK": "SEAT#1"})
     _, report = await repaired(store, of=of)
     [(kind, _)] = report.ordered()
     assert kind.what.endswith("is missing in an item (not repaired: --only copies or a backfill writes it)")
@@ -390,9 +385,8 @@ async def test_an_expired_item_stays(make_store: MakeStore) -> None:
     offers = Graph(
         Table("Boxes", partition_key="PK", sort_key="SK", indexes=[by_state, by_shelf]), Box, Offer
     )
-    store = await make_store(offers.table)
     offer: Item = {"PK": "BOX#001", "SK": "OFFER#1", "until": Decimal(1_700_000_000)}
-    await store.send(BatchWrite((offer,)))
+    store = await make_store(offers.table, offer)
     lines, report = await repaired(store, of=offers)
     assert (lines, [kind.what for kind, _ in report.ordered()]) == (
         [],
@@ -815,12 +809,11 @@ async def test_a_number_that_none_can_hold_stays_missing(kinds: list[str], make_
         value: Decimal
 
     jars = Graph(Table("Jars", partition_key="pk", sort_key="sk"), Jar, Coin).check()
-    store = await make_store(jars.table)
     coins: list[Item] = [
         {"pk": "JAR#a", "sk": f"COIN#{number}", "number": Decimal(number), "value": Decimal("9.9E125")}
         for number in range(2)
     ]
-    await store.send(BatchWrite(({"pk": "JAR#a", "sk": "JAR#a", "name": "a"}, *coins)))
+    store = await make_store(jars.table, {"pk": "JAR#a", "sk": "JAR#a", "name": "a"}, *coins)
     backfill = Backfill() if len(kinds) > 1 else None
     for _ in range(2):
         repairs = Repairs(jars, store, kinds, lambda *_: None, backfill=backfill)
@@ -853,12 +846,11 @@ async def test_a_value_to_which_nothing_can_be_added_stops_no_other_repair(
         weight: int
 
     boxes = Graph(Table("Boxes", partition_key="pk", sort_key="sk"), Box, Thing, Inside).check()
-    store = await make_store(boxes.table)
     items: list[Item] = [
         {"pk": "BOX#a", "sk": "BOX#a", "name": "a", "weight": "heavy"},
         {"pk": "BOX#a", "sk": "THING#gone", "weight": Decimal(1)},
     ]
-    await store.send(BatchWrite(tuple(items)))
+    store = await make_store(boxes.table, *items)
     lines, report = await repaired(store, "ends", of=boxes, is_dry_run=is_dry_run)
     assert not lines
     assert "(not repaired: " in next(kind.what for kind in report.found if kind.problem == "dangling")

@@ -186,10 +186,9 @@ def test_one_item_that_the_model_cannot_take_does_not_end_it() -> None:
 
 
 async def test_it_writes_nothing_and_reads_each_node_once(make_store: MakeStore) -> None:
-    store = await make_store(graph.table)
     people = [user(f"u{n}") for n in range(12)]
     notes = [note(f"u{n}", f"2024-02-{day:02}", about_id="ann") for n in range(12) for day in range(1, 9)]
-    await store.send(BatchWrite(typed([user("ann"), *people, *notes])))
+    store = await make_store(graph.table, *typed([user("ann"), *people, *notes]))
     tracer = TracingStore(store)
     await verified(graph, tracer, segments=2)
     kinds = {type(request) for request in tracer.requests}
@@ -217,7 +216,6 @@ class Changing(PassingStore):
 
 
 async def test_an_edge_that_is_deleted_meanwhile_is_not_told(make_store: MakeStore) -> None:
-    store = await make_store(graph.table)
     item = friend("ann", "bob")
-    await store.send(BatchWrite((item,)))
+    store = await make_store(graph.table, item)
     assert told(await verified(graph, Changing(store, item))) == []

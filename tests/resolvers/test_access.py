@@ -191,8 +191,7 @@ class Shop:
 
 @pytest.fixture
 async def shop(make_store: MakeStore) -> Shop:
-    made = world(graph, await make_store(graph.table))
-    await made.put(*ITEMS)
+    made = world(graph, await make_store(graph.table, *ITEMS))
     return Shop(made)
 
 

@@ -133,8 +133,7 @@ ATTACKS = {
 async def answer(make_store: MakeStore, found: Sequence[Item], document: str) -> Any:
     """What the first of these users is told and can measure (how many requests are sent in a row, what they read), and what
     stands in the table afterwards."""
-    made = world(graph, await make_store(graph.table))
-    await made.put(*found)
+    made = world(graph, await make_store(graph.table, *found))
     service = Service(build_schema(graph, federation=True), made.tracer, secret=SECRET, limits=NO_LIMITS)
     made.forget()
     told = await service.execute(OperationRequest(document, viewer={"sub": "a"}, with_cost=True))

@@ -185,8 +185,7 @@ STAFF = {"roles": ["staff"]}
 
 @pytest.fixture
 async def club(make_store: MakeStore) -> Shop:
-    made = world(graph, await make_store(TABLE))
-    await made.put(*ITEMS)
+    made = world(graph, await make_store(TABLE, *ITEMS))
     return Shop(made)
 
 
@@ -421,9 +420,8 @@ async def test_nobody_gets_in_between(club: Shop) -> None:
 
 async def test_something_else_in_the_place_of_an_edge(make_store: MakeStore) -> None:
     typed = Graph(TABLE, User, Group, Membership, Post, Note, type_attribute="type", writes=True).check()
-    made = world(typed, await make_store(TABLE))
     stranger = {"PK": "GROUP#g8", "SK": "MEMBER#c", "type": "Stranger"}
-    await made.put({**group("g8", open=True), "type": "Group"}, stranger)
+    made = world(typed, await make_store(TABLE, {**group("g8", open=True), "type": "Group"}, stranger))
     asked = 'mutation { createNote(input: {noteId: "n", groupId: "g8"}) { clientMutationId } }'
     assert await Shop(made).ask(asked, C) == {"createNote": {"clientMutationId": None}}
 

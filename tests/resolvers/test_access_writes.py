@@ -296,13 +296,12 @@ async def test_how_many_name_a_node_is_counted_where_none_can_be_hidden(make_sto
     class Memo(Bill):
         pass
 
-    made = Shop(world(Graph(TABLE, Firm, Bill, Memo, writes=True).check(), await make_store(TABLE)))
     gone = 'deleteFirm(input: {firmId: "1"}) { deletedId }'
     seen = "This Firm cannot be deleted. It is named by at least 1 Bill (firm), at least 1 Memo (firm)."
     firm: list[Item] = [{"PK": "FIRM#1", "SK": "FIRM#1"}]
     for name in ("BILL", "MEMO"):
         firm += [{"PK": "FIRM#1", "SK": f"{name}#{number:03d}", "is_open": True} for number in (1, 2, 999)]
-    await made.world.put(*firm)
+    made = Shop(world(Graph(TABLE, Firm, Bill, Memo, writes=True).check(), await make_store(TABLE, *firm)))
     assert await made.refused(gone, A) == [("CONFLICT", seen)]
     assert "named by 3 Bills (firm), 3 Memos (firm)" in (await made.refused(gone, {"roles": ["staff"]}))[0][1]
     hidden = [{"PK": "FIRM#1", "SK": f"MEMO#{number:03d}", "is_open": False} for number in range(150)]
@@ -769,10 +768,9 @@ async def test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong(ma
     parts = Graph(
         Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Part, Share, writes=True
     ).check()
-    made = Shop(world(parts, await make_store(parts.table)))
     nodes: list[Item] = [{"PK": "FIRM#f", "SK": "FIRM#f"}, {"PK": "BILL#b", "SK": "BILL#b"}]
     hidden: Item = {"PK": "FIRM#h", "SK": "FIRM#h", "shown": False}
-    await made.world.put(*nodes, hidden)
+    made = Shop(world(parts, await make_store(parts.table, *nodes, hidden)))
     no_firm = [("NOT_FOUND", "firmId: there is no Firm with this key.")]
     for name in ("Part", "Share"):
         for verb in ("create", "put", "upsert"):

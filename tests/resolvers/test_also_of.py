@@ -11,7 +11,6 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, node, read, viewer
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite
 from keygraph.limits import Limits
 from keygraph.walks import common
 from keygraph_resolvers import OperationRequest, Service
@@ -143,13 +142,12 @@ async def test_a_few_friends_of_a_famous_one(people: World) -> None:
 
 
 async def test_what_the_viewer_does_not_see_is_not_in_common(make_store: MakeStore) -> None:
-    store = await make_store(guarded.table)
     names = ("ann", "bob")
     users = [{"PK": f"USER#{name}", "SK": f"USER#{name}", "name": name} for name in names]
     secrets = [
         {"PK": f"USER#{name}", "SK": "SECRET#THING#1", "user_name": name, "thing_name": "1"} for name in names
     ]
-    await store.send(BatchWrite(puts=(*users, *secrets)))
+    store = await make_store(guarded.table, *users, *secrets)
     service = Service(schema_of(guarded), store, secret=SECRET)
     asked = '{ user(name: "ann") { secrets(alsoOf: ["%s"]) { totalCount nodes { name } } } }'
     for other, count in (("bob", 0), ("ann", 1)):
@@ -224,8 +222,7 @@ async def test_what_the_index_lacks_is_looked_up_with_the_total_too(
     make_store: MakeStore, engine: str
 ) -> None:
     schema, items = differential.model("billing")
-    billing = world(schema.graph, await make_store(schema.graph.table))
-    await billing.put(*items)
+    billing = world(schema.graph, await make_store(schema.graph.table, *items))
     bill = schema.graph.types["Bill"]
     document = """query ($other: [ID!], $to: [ID!]) { bill(billId: "4224687") {
       invoices(alsoOf: $other, to: $to) { %s edges { note node { invoiceId } } } } }"""

@@ -323,9 +323,8 @@ things = Graph(
     ],
 )
 async def test_values_that_do_not_fit(make_store: MakeStore, name: str, texts: Any, number: Any) -> None:
-    made = world(things, await make_store(things.table))
     key = f"THING#{name}"
-    await made.put({"PK": key, "SK": key, "kind": "Thing"})
+    made = world(things, await make_store(things.table, {"PK": key, "SK": key, "kind": "Thing"}))
     for asked, value in (("texts", texts), ("number", number)):
         answer = await made.service.execute(f'{{ thing(thingId: "{name}") {{ {asked} }} }}')
         assert answer["data"] == {"thing": {asked: value}}

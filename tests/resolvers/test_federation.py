@@ -99,8 +99,7 @@ ANN = {"__typename": "User", "userId": "ann"}
 
 @pytest.fixture
 async def served(make_store: MakeStore) -> World:
-    made = world(graph, await make_store(graph.table))
-    await made.put(*ITEMS)
+    made = world(graph, await make_store(graph.table, *ITEMS))
     return replace(made, service=Service(schema, made.tracer, secret=SECRET))
 
 

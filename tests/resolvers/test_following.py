@@ -302,7 +302,6 @@ STAFF, OWN_KEY, OWN = (
 )
 async def test_the_rules_of_the_node_apply(make_store: MakeStore, rules: Any, are_read: bool) -> None:
     """As if the node was read: with the same query, the copy and the node give one answer."""
-    made = world(guarded(*rules), await make_store(graph.table))
     topics = [
         {"pk": f"TOPIC#{name}", "sk": f"TOPIC#{name}", "topic_id": name, "name": name.upper(), "owner": name}
         for name in "abc"
@@ -317,7 +316,7 @@ async def test_the_rules_of_the_node_apply(make_store: MakeStore, rules: Any, ar
         }
         for name in "bc"
     ]
-    await made.put(*topics, *links)
+    made = world(guarded(*rules), await make_store(graph.table, *topics, *links))
     query = '{ links: topic(topicId: "a") { links { nodes { topicId name } edges { otherName node { name } } } } }'
     for claims in ({}, {"sub": "b"}, {"sub": "a"}, {"roles": ["staff"]}):
         seen = Viewer(claims)

@@ -140,8 +140,7 @@ SHARES = [1.0, 0.5]
 
 async def worlds(make_store: MakeStore, share: float) -> tuple[World, World]:
     """The oracle, and the model over items with former names."""
-    oracle = world(declared(has_former=False), await make_store(TABLE))
-    await oracle.put(*NEW)
+    oracle = world(declared(has_former=False), await make_store(TABLE, *NEW))
     made = await make_store(Table("Older", partition_key="pk", sort_key="sk", indexes=TABLE.indexes))
     moved = world(declared(has_former=True), made)
     dice = random.Random(share)

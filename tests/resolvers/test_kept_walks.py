@@ -191,8 +191,7 @@ async def compare(kept: World, folder: Path, **options: Any) -> None:
 @pytest.mark.usefixtures("at_the_time")
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_node_keeps_what_its_walk_finds(make_store: MakeStore, tmp_path: Path, seed: int) -> None:
-    served = world(graph, await make_store(graph.table))
-    await served.put(*any_items(seed))
+    served = world(graph, await make_store(graph.table, *any_items(seed)))
     await compare(served, tmp_path)
 
 

@@ -55,8 +55,7 @@ def group(name: str) -> Item:
 
 @pytest.fixture
 async def club(make_store: MakeStore) -> Shop:
-    made = world(graph, await make_store(graph.table))
-    await made.put(group("a"), group("b"), {**group("c"), "closed": True})
+    made = world(graph, await make_store(graph.table, group("a"), group("b"), {**group("c"), "closed": True}))
     await made.put(*({"PK": f"GROUP#{name}", "SK": "MEMBER#ann"} for name in "bc"))
     return Shop(made)
 

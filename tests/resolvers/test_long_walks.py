@@ -76,8 +76,7 @@ async def test_every_page_of_random_graphs(make_store: MakeStore, seed: int) -> 
     count = made.choice([12, 20])
     graph = nx.gnp_random_graph(count, made.choice([0.08, 0.15]), seed=seed, directed=True)
     graph.add_edges_from((0, each) for each in (0, 1, 2))
-    whole = world(walks, await make_store(walks.table))
-    await whole.put(topic(0), *(below(*each) for each in graph.edges))
+    whole = world(walks, await make_store(walks.table, topic(0), *(below(*each) for each in graph.edges)))
     right = nearest_first(graph, 6)
     needed = sum(max(1, len(graph[int(each)])) for each in ("0", *right))
     for budget in (1, 7, 40, 10_000):
@@ -210,8 +209,7 @@ async def test_more_than_a_cursor_holds(make_store: MakeStore, monkeypatch: pyte
 async def test_rules_hold_on_every_page(make_store: MakeStore) -> None:
     rooms = [room(name) for name in "acdeg"] + [room("b", open=False), room("f", doors_open=False)]
     doors = [door(*pair) for pair in ("ab", "ac", "bd", "cf", "fg")] + [door("c", "e", secret=True)]
-    shop = Shop(world(house, await make_store(house.table)))
-    await shop.world.put(*rooms, *doors)
+    shop = Shop(world(house, await make_store(house.table, *rooms, *doors)))
     document = """query ($after: String) { room(roomId: "a") { rooms(first: 1, after: $after) {
       nodes { roomId } pageInfo { hasNextPage endCursor } } } }"""
 

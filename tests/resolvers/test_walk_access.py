@@ -101,14 +101,13 @@ def door(one: str, other: str, **values: Any) -> Item:
 @pytest.fixture
 async def shop(make_store: MakeStore) -> Shop:
     """a leads to b and c; behind the closed b lies d, behind c by a secret door e, and behind f, which nobody leaves, g."""
-    made = world(house, await make_store(house.table))
     rooms = [room(name) for name in "acdeg"] + [
         room("b", open=False, signed_in=Decimal(7)),
         room("f", doors_open=False),
     ]
     doors = [door(*pair) for pair in ("ab", "ac", "bd", "cf", "fg")] + [door("c", "e", secret=True)]
     guest = {"PK": "ROOM#b", "SK": "GUEST#eva", "type": "Guest"}
-    await made.put(*rooms, *doors, guest)
+    made = world(house, await make_store(house.table, *rooms, *doors, guest))
     return Shop(made)
 
 
@@ -241,14 +240,13 @@ async def test_no_item_is_read_where_other_items_decide(make_store: MakeStore) -
 
 async def test_what_is_in_common_with_a_node_that_only_edges_name(make_store: MakeStore) -> None:
     """Its item was read where other items alone decide, and without one it had nothing in common with any other."""
-    made = world(club, await make_store(club.table))
     own = {"PK": "TEAM#a", "SK": "TEAM#a", "type": "Team", "team_id": "a", "name": "a"}
     below = [
         {"PK": f"TEAM#{one}", "SK": f"BELOW#{other}", "type": "Below"}
         for one, other in ("ac", "ad", "bc", "be", "xc")
     ]
     members = [{"PK": f"TEAM#{each}", "SK": "MEMBER#max", "type": "Member"} for each in "abcde"]
-    await made.put(own, *below, *members)
+    made = world(club, await make_store(club.table, own, *below, *members))
     for other, found in (("b", ["c"]), ("x", [])):
         named = global_id(club.types["Team"], (other,))
         asked = (

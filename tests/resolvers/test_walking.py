@@ -9,7 +9,7 @@ import pytest
 from graphql.execution.values import VariableValues
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import Answer, BatchWrite, PassingStore, Query, Request
+from keygraph.dynamo.store import Answer, PassingStore, Query, Request
 from keygraph.errors import StoreError
 from keygraph.limits import Limits
 from keygraph.lists.projection import Attributes
@@ -37,10 +37,9 @@ def below(parent: str, child: str) -> Item:
 @pytest.fixture
 async def tree(make_store: MakeStore) -> TracingStore:
     """Twelve categories on three levels, and one that is its own child."""
-    store = await make_store(commerce.table)
     items = [below("top", f"a{one}") for one in range(3)]
     items += [below(f"a{one}", f"b{one}{two}") for one in range(3) for two in range(3)]
-    await store.send(BatchWrite(puts=[*items, below("a1", "a1"), below("b00", "b01")]))
+    store = await make_store(commerce.table, *[*items, below("a1", "a1"), below("b00", "b01")])
     return TracingStore(store)
 
 

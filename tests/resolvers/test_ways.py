@@ -202,7 +202,6 @@ guarded = Graph(Table("Guarded", partition_key="PK", sort_key="SK"), User, Knows
 
 
 async def test_what_the_viewer_does_not_see_is_on_no_way(make_store: MakeStore) -> None:
-    store = await make_store(guarded.table)
     pairs = [("a", "h"), ("h", "d"), ("a", "b"), ("b", "c"), ("c", "d")]
     items: list[Item] = [
         {"PK": f"USER#{one}", "SK": f"KNOWS#{other}", "user_name": one, "other_name": other}
@@ -213,7 +212,7 @@ async def test_what_the_viewer_does_not_see_is_on_no_way(make_store: MakeStore) 
         {"PK": f"USER#{name}", "SK": f"USER#{name}", "name": name, "is_hidden": name == "h"}
         for name in "abcdh"
     ]
-    await store.send(BatchWrite(puts=tuple(items)))
+    store = await make_store(guarded.table, *items)
     service = Service(build_schema(guarded), store, secret=SECRET)
     asked = """query ($from: ID!, $to: ID!) {
       path(from: $from, to: $to, via: [USER_KNOWS]) { nodes { ... on User { name } } }
