@@ -15,7 +15,7 @@ from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, Write
 from tests.conftest import MakeStore, in_one_world
-from tests.resolvers.races import Interrupted
+from tests.resolvers.races import Interrupted, Raced
 from tests.resolvers.worlds import World, filled, world
 from tests.verified import verified
 
@@ -182,7 +182,7 @@ async def test_what_keys_alone_hold_is_reported(office: World) -> None:
 
 async def test_a_change_of_one_key_loses_no_other_change_of_it(make_store: MakeStore) -> None:
     other = Write(UpdateItem(("b",), (SetTo(("KindMonth",), "thread#2024-06"),)))
-    office = world(graph, Interrupted(await make_store(graph.table, {"id": "b", **THREAD}), other))
+    office = world(graph, Raced(await make_store(graph.table, {"id": "b", **THREAD}), happens=other))
     await office.ask('mutation { updateMail(input: {mailId: "b", kind: "news"}) { __typename } }')
     assert await item_of(office, "b") == {"id": "b", "KindMonth": "news#2024-06"}
 

@@ -11,9 +11,8 @@ from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Prefix, Query, Transaction, Write
 from tests.conftest import MakeStore
-from tests.resolvers.races import Interrupted
+from tests.resolvers.races import Raced
 from tests.resolvers.worlds import World, filled, world
-from tests.tracing import TracingStore
 
 
 @node("TEAM#{team_id}")
@@ -85,7 +84,7 @@ async def test_a_change_to_another_key_is_a_move(teams: World, mutation: str) ->
 
 async def test_a_name_that_another_client_changes_meanwhile(make_store: MakeStore) -> None:
     other = Write(UpdateItem(("TEAM#1", "PLAYER#A#007"), (SetTo(("name",), "Alf"),)))
-    teams = world(graph, TracingStore(Interrupted(await make_store(graph.table), other)))
+    teams = world(graph, Raced(await make_store(graph.table), happens=other))
     await teams.put({"PK": "TEAM#1", "SK": "TEAM#1", "team_id": "1"}, ANN)
     await teams.ask(f"mutation {{ {CHANGES[0] % 'Anton'} {{ __typename }} }}")
     assert await stored(teams) == [{**ANN, "name": "Anton"}]

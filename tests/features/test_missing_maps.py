@@ -14,9 +14,8 @@ from keygraph.dynamo.actions import SetTo, UpdateItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Transaction, Write
 from tests.conftest import MakeStore, in_one_world
-from tests.resolvers.races import Interrupted
+from tests.resolvers.races import Raced
 from tests.resolvers.worlds import World, filled, world
-from tests.tracing import TracingStore
 
 
 @node("USER#{user_id}", check=[rule({"visits": {"lte": 9}}, "At most nine visits.")])
@@ -146,7 +145,7 @@ async def test_a_map_that_is_there_costs_no_read(users: World) -> None:
 
 async def test_two_writes_that_make_one_map_lose_nothing(make_store: MakeStore) -> None:
     other = Write(UpdateItem(("USER#1",), (SetTo(("settings",), {"language": "de"}),)))
-    users = world(graph, TracingStore(Interrupted(await make_store(graph.table), other)))
+    users = world(graph, Raced(await make_store(graph.table), happens=other))
     after = await changed(users, {}, 'updateUser(input: {userId: "1", theme: "blue"})')
     assert after == {"settings": {"language": "de", "ui": {"theme": "blue"}}}
     assert sum(isinstance(each, Transaction) for each in users.tracer.requests) == 3
