@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from time import thread_time
 
 import pytest
@@ -23,6 +24,13 @@ def _seconds() -> float:
     began = thread_time()
     sorted({f"{number:06d}": number for number in range(2_000)}.items(), key=str)
     return thread_time() - began
+
+
+async def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Waits until something holds that nobody tells: when that is also depends on what else the machine does."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110  # nothing says when
+            await asyncio.sleep(0.01)
 
 
 class MovedClock:

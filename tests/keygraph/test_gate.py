@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from keygraph.engines.dynamodb.gate import AwakeClock, Gate
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.errors import Throttled, TimedOut, Unavailable
 from keygraph.turns import BUDGET, WorkBudget
+from tests.clocks import until
 from tests.keygraph.faulty import FaultyDynamoDB
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
@@ -67,14 +68,6 @@ async def clients(store: DynamoDBStore, count: int = 32) -> AsyncIterator[list[E
         for each in asking:
             each.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Waits until something holds, which the gate tells nobody: when that is also depends on what else the machine does."""
-    late = asyncio.get_running_loop().time() + 30.0
-    while not holds():
-        assert asyncio.get_running_loop().time() < late
-        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(

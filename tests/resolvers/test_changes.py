@@ -23,9 +23,10 @@ from keygraph_resolvers import build_schema
 from keygraph_resolvers.live import Listener
 from keygraph_resolvers.read.changes import RecordChange
 from keygraph_resolvers.schema.types import check
+from tests.clocks import until
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers import change_laws
-from tests.resolvers.test_live import Live, answer_of, data_of, live_over, until
+from tests.resolvers.test_live import Live, answer_of, data_of, live_over
 from tests.resolvers.worlds import shop_items
 
 pytestmark = pytest.mark.timeout(60)

@@ -24,7 +24,7 @@ from keygraph.limits import LiveLimits
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Limits, OperationRequest, Service, build_schema
 from keygraph_resolvers.live import Listener, LiveLimitReached, LiveQueries
-from tests.clocks import MovedClock
+from tests.clocks import MovedClock, until
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.worlds import SECRET, shop_items
 from tests.tracing import TracingStore
@@ -72,12 +72,6 @@ async def data_of(listener: Listener) -> Any:
     answer = await answer_of(listener)
     assert "errors" not in answer, answer
     return answer["data"]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():  # noqa: ASYNC110  # nothing says when it runs again
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ from keygraph_server.connections.gate import network_of
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
 from keygraph_server.connections.httptools_protocol import HttpToolsConnection
-from tests.clocks import MovedClock
+from tests.clocks import MovedClock, until
 from tests.server.library import library_settings, make_table
 from tests.server.raw_http import Client, Running, connected, padded, request, running
 
@@ -40,13 +40,6 @@ BOTH = pytest.mark.parametrize(
         pytest.param(H11Connection, id="h11", marks=pytest.mark.long),
     ],
 )
-
-
-async def until(is_true: Callable[[], bool], seconds: float = 10) -> None:
-    ended = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < ended
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture
