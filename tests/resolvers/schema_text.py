@@ -33,6 +33,11 @@ def part(name: str, sdl: str = SDL) -> str:
     )
 
 
+def shows(text: str) -> None:
+    """Holds that the schema has this definition."""
+    assert part(text.split()[1]) == text
+
+
 def fields(name: str) -> list[str]:
     """The lines of a type that name its fields."""
     return re.findall(r"^  (\w.*)$", part(name), re.MULTILINE)

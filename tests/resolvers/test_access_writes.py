@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -178,6 +179,15 @@ class Shop:
         return sorted(found.items, key=lambda item: (item["PK"], item["SK"]))
 
 
+async def shop_of(
+    make_store: MakeStore, *types: type, items: Iterable[Item] = (), index: Index = by_customer
+) -> Shop:
+    """A shop of these types, whose table has these items."""
+    table = Table("Shop", partition_key="PK", sort_key="SK", indexes=[index])
+    made = Graph(table, *types, writes=True).check()
+    return Shop(world(made, await make_store(table, *items)))
+
+
 @pytest.fixture
 async def shop(make_store: MakeStore) -> Shop:
     made = Shop(world(graph, await make_store(graph.table)))
@@ -260,7 +270,7 @@ async def test_what_names_a_node_in_an_index_with_a_hidden_field(make_store: Mak
         firm: Firm | None
         wage: int | None = stored(access=[read(role="staff"), write()])
 
-    made = Shop(world(Graph(TABLE, Firm, Person, writes=True).check(), await make_store(TABLE)))
+    made = await shop_of(make_store, Firm, Person)
     staff = {"roles": ["staff"]}
     await made.done('createFirm(input: {firmId: "1"}) { firm { firmId } }', A)
     await made.done(
@@ -301,7 +311,7 @@ async def test_how_many_name_a_node_is_counted_where_none_can_be_hidden(make_sto
     firm: list[Item] = [{"PK": "FIRM#1", "SK": "FIRM#1"}]
     for name in ("BILL", "MEMO"):
         firm += [{"PK": "FIRM#1", "SK": f"{name}#{number:03d}", "is_open": True} for number in (1, 2, 999)]
-    made = Shop(world(Graph(TABLE, Firm, Bill, Memo, writes=True).check(), await make_store(TABLE, *firm)))
+    made = await shop_of(make_store, Firm, Bill, Memo, items=firm)
     assert await made.refused(gone, A) == [("CONFLICT", seen)]
     assert "named by 3 Bills (firm), 3 Memos (firm)" in (await made.refused(gone, {"roles": ["staff"]}))[0][1]
     hidden = [{"PK": "FIRM#1", "SK": f"MEMO#{number:03d}", "is_open": False} for number in range(150)]
@@ -322,7 +332,7 @@ async def test_what_names_a_node_in_hidden_lists(make_store: MakeStore) -> None:
         job_id: ID
         client: Client
 
-    made = Shop(world(Graph(TABLE, Client, Job, writes=True).check(), await make_store(TABLE)))
+    made = await shop_of(make_store, Client, Job)
     await made.done('createClient(input: {clientId: "1"}) { client { clientId } }', A)
     await made.done('createJob(input: {jobId: "1", clientId: "1"}) { job { jobId } }', A)
     for claims, lists in (
@@ -345,7 +355,7 @@ async def test_what_names_a_node_by_a_hidden_end(make_store: MakeStore) -> None:
         job_id: ID
         client: Client | None = stored(access=[read(role="staff"), write()])
 
-    made = Shop(world(Graph(TABLE, Client, Job, writes=True).check(), await make_store(TABLE)))
+    made = await shop_of(make_store, Client, Job)
     await made.done('createClient(input: {clientId: "1"}) { client { clientId } }', A)
     await made.done('createJob(input: {jobId: "1", clientId: "1"}) { job { jobId } }', A)
     gone = 'deleteClient(input: {clientId: "1"}) { deletedId }'
@@ -500,10 +510,7 @@ class BillFirm:
 
 
 async def test_the_counterpart_of_an_edge_is_held_too(make_store: MakeStore) -> None:
-    bills = Graph(
-        Table("Bills", partition_key="PK", sort_key="SK"), Firm, Bill, FirmBill, BillFirm, writes=True
-    ).check()
-    made = Shop(world(bills, await make_store(bills.table)))
+    made = await shop_of(make_store, Firm, Bill, FirmBill, BillFirm)
     await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", "BILL#b", "BILL#c")))
     firm, both = {"roles": ["firm"]}, {"roles": ["both"]}
     put = 'putFirmBill(input: {firmId: "f", billId: "%s", amount: %d}) { firmBill { amount } }'
@@ -536,8 +543,7 @@ async def test_nothing_is_computed_from_a_counterpart_that_may_not_be_changed(ma
         note: str
         secret: str | None = stored(default=None)
 
-    table = Table("Parts", partition_key="PK", sort_key="SK", indexes=[by_note])
-    made = Shop(world(Graph(table, Firm, Bill, Part, Share, writes=True).check(), await make_store(table)))
+    made = await shop_of(make_store, Firm, Bill, Part, Share, index=by_note)
     asked = f'updatePart(input: {{firmId: "f", billId: "b", note: "{"n" * 1000}"}}) {{ clientMutationId }}'
     for secret in ("s", "s" * 90):
         share: Item = {"PK": "BILL#b", "SK": "FIRM#f", "note": "n", "secret": secret}
@@ -570,10 +576,7 @@ async def test_the_own_fields_of_a_counterpart_are_held_too(make_store: MakeStor
             amount: int = stored(access=of_shared)
             rest: int = stored(default=0, access=own)
 
-        parts = Graph(
-            Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Part, Share, writes=True
-        ).check()
-        made = Shop(world(parts, await make_store(parts.table)))
+        made = await shop_of(make_store, Firm, Bill, Part, Share)
         await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", "BILL#b")))
         pair: list[Item] = [
             {"PK": "FIRM#f", "SK": "BILL#b", "amount": Decimal(1)},
@@ -609,8 +612,7 @@ async def test_an_end_is_changed_by_another_name_by_who_may_read_and_write_it(ma
         read_only: Person | None = stored(org="org", name="readName", access=[read(), write(role="boss")])
         hidden: Person | None = stored(org="org", name="hiddenName", access=boss)
 
-    table = Table("Tasks", partition_key="PK", sort_key="SK")
-    made = Shop(world(Graph(table, Person, Task, writes=True).check(), await make_store(table)))
+    made = await shop_of(make_store, Person, Task)
     await made.world.put(*({"PK": f"PERSON#{org}", "SK": "ann"} for org in "ab"))
     task = {"PK": "TASK#a", "SK": "t", "of": "a", "mineName": "ann"}
     update = (
@@ -668,8 +670,7 @@ async def test_nothing_is_computed_from_a_record_that_may_not_be_changed(make_st
         pay: Decimal = stored(access=hidden)
         note: str | None
 
-    table = Table("People", partition_key="PK", sort_key="SK", indexes=[by_rank])
-    made = Shop(world(Graph(table, Team, Person, Pack, Job, writes=True).check(), await make_store(table)))
+    made = await shop_of(make_store, Team, Person, Pack, Job, index=by_rank)
     team: Item = {"PK": "TEAM#t", "SK": "TEAM#t", "paid": Decimal(3)}
     add = "you may not read this field, so not add to it or remove from it."
     of_person = {
@@ -723,10 +724,7 @@ async def test_a_virtual_node_that_is_hidden_is_not_named(make_store: MakeStore)
         person: Person
         tag: Tag
 
-    table = Table("Tags", partition_key="PK", sort_key="SK")
-    made = Shop(
-        world(Graph(table, Tag, Person, Membership, Note, writes=True).check(), await make_store(table))
-    )
+    made = await shop_of(make_store, Tag, Person, Membership, Note)
     await made.world.put({"PK": "PERSON#a", "SK": "PERSON#a"}, {"PK": "TAG#joined", "SK": "PERSON#a"})
     for name in ("a", "joined", "other"):
         for asked, where in (
@@ -765,12 +763,9 @@ async def test_a_hidden_counterpart_is_found_only_where_nothing_else_is_wrong(ma
         shown: bool = True
         rest: int = stored(default=0)
 
-    parts = Graph(
-        Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Part, Share, writes=True
-    ).check()
     nodes: list[Item] = [{"PK": "FIRM#f", "SK": "FIRM#f"}, {"PK": "BILL#b", "SK": "BILL#b"}]
     hidden: Item = {"PK": "FIRM#h", "SK": "FIRM#h", "shown": False}
-    made = Shop(world(parts, await make_store(parts.table, *nodes, hidden)))
+    made = await shop_of(make_store, Firm, Bill, Part, Share, items=[*nodes, hidden])
     no_firm = [("NOT_FOUND", "firmId: there is no Firm with this key.")]
     for name in ("Part", "Share"):
         for verb in ("create", "put", "upsert"):
@@ -841,10 +836,7 @@ async def test_a_counterpart_is_moved_by_who_may_move_it(make_store: MakeStore) 
         amount: int
         rank: int
 
-    parts = Graph(
-        Table("Parts", partition_key="PK", sort_key="SK"), Firm, Bill, Reader, Part, Share, writes=True
-    ).check()
-    made = Shop(world(parts, await make_store(parts.table)))
+    made = await shop_of(make_store, Firm, Bill, Reader, Part, Share)
     bills = ("BILL#b", "BILL#c", "BILL#d")
     await made.world.put(*({"PK": key, "SK": key} for key in ("FIRM#f", *bills)))
     await made.world.put(*({"PK": key, "SK": "READER#f"} for key in bills[:2]))
@@ -883,7 +875,7 @@ async def test_several_nodes_that_are_not_there(make_store: MakeStore) -> None:
         case: Case
         other: Case | None
 
-    made = Shop(world(Graph(TABLE, Case, Pair, writes=True).check(), await make_store(TABLE)))
+    made = await shop_of(make_store, Case, Pair)
     for kind in ("open", "secret"):
         index = {"customerKey": f"KIND#{kind}", "orderKey": f"CASE#{kind}"}
         await made.world.put({"PK": f"CASE#{kind}", "SK": f"CASE#{kind}", **index, "case_id": kind})
@@ -1038,7 +1030,7 @@ class Visit:
 
 @pytest.fixture
 async def clubs(make_store: MakeStore) -> Shop:
-    made = Shop(world(Graph(TABLE, Club, Visit, writes=True).check(), await make_store(TABLE)))
+    made = await shop_of(make_store, Club, Visit)
     await made.world.put({"PK": "CLUB#1", "SK": "CLUB#1", "club_id": "1"})
     return made
 

@@ -13,14 +13,12 @@ from keygraph.errors import ModelError
 from keygraph.graph import Graph
 from keygraph_resolvers import build_schema
 from tests.resolvers.everything import Genre, Grade, everything
-from tests.resolvers.schema_text import SDL, fields, part
+from tests.resolvers.schema_text import SDL, fields, part, shows
 from tests.resolvers.worlds import library
 
 
 def test_a_node() -> None:
-    assert (
-        part("Book")
-        == """type Book implements Node {
+    shows("""type Book implements Node {
   id: ID!
   isbn: ID!
   code: String!
@@ -50,8 +48,7 @@ def test_a_node() -> None:
   current: Price
   prices(PAGING, since: DateTimeRange, where: PriceWhere): BookPricesConnection
   readings(room: String!, PAGING, day: DateRange, grade: GradeEquals, where: ReadingWhere): BookReadingsConnection
-}"""
-    )
+}""")
 
 
 def test_one_neighbour() -> None:
@@ -64,67 +61,52 @@ def test_one_neighbour() -> None:
         "notes(PAGING, day: DateRange, number: IntRange, where: NoteWhere): AuthorNotesConnection",
         "home: Home",
     ]
-    assert (
-        part("AuthorDebutEdge")
-        == """type AuthorDebutEdge {
+    shows("""type AuthorDebutEdge {
   node: Book
   since: Date!
   share: Decimal
   translator: Author
   percent: String!
-}"""
-    )
+}""")
 
 
 def test_lists_of_edges() -> None:
-    assert (
-        part("BookAuthorsConnection")
-        == """type BookAuthorsConnection {
+    shows("""type BookAuthorsConnection {
   edges: [BookAuthorsEdge]!
   nodes: [Author!]!
   pageInfo: PageInfo!
   totalCount: Int
   aggregate: WroteAggregate
-}"""
-    )
-    assert (
-        part("BookAuthorsEdge")
-        == """type BookAuthorsEdge {
+}""")
+    shows("""type BookAuthorsEdge {
   cursor: String!
   node: Author
   since: Date!
   share: Decimal
   translator: Author
   percent: String!
-}"""
-    )
+}""")
     assert fields("AuthorBooksEdge")[:2] == ["cursor: String!", "node: Book"]
 
 
 def test_lists_of_records_and_nodes() -> None:
     assert part("BookPricesEdge") == "type BookPricesEdge {\n  cursor: String!\n  node: Price\n}"
-    assert (
-        part("Price")
-        == """type Price implements Node {
+    shows("""type Price implements Node {
   id: ID!
   book: Book
   since: DateTime!
   price: Decimal!
-}"""
-    )
+}""")
     assert part("AuthorNotesEdge") == "type AuthorNotesEdge {\n  cursor: String!\n  node: Note\n}"
 
 
 def test_an_edge_listed_from_the_root() -> None:
-    assert (
-        part("Cover")
-        == """type Cover implements Node {
+    shows("""type Cover implements Node {
   id: ID!
   book: Book
   shade: Shade
   gloss: Boolean!
-}"""
-    )
+}""")
     assert fields("CoverConnection")[:2] == ["edges: [CoverEdge]!", "nodes: [Cover!]!"]
     assert fields("CoverEdge") == ["cursor: String!", "node: Cover"]
     assert fields("ShadeCoversEdge") == ["cursor: String!", "node: Book", "gloss: Boolean!"]
@@ -136,9 +118,7 @@ def test_a_virtual_node() -> None:
 
 
 def test_the_root() -> None:
-    assert (
-        part("Query")
-        == """type Query {
+    shows("""type Query {
   node(id: ID!): Node
   nodes(ids: [ID!]!): [Node]!
   author(authorId: ID!): Author
@@ -151,37 +131,27 @@ def test_the_root() -> None:
   diary(PAGING, day: DateRange, where: NoteWhere): NoteConnection
   covers(PAGING, shadeName: IDRange, where: CoverWhere): CoverConnection
   bookByCode(code: String!, isbn: ID): Book
-}"""
-    )
+}""")
 
 
 def test_nested_objects_and_enums() -> None:
-    assert (
-        part("Size")
-        == """type Size {
+    shows("""type Size {
   width: Float!
   height: Float!
   depth: Float
-}"""
-    )
+}""")
     assert part("Format") == "type Format {\n  size: Size!\n  pages: Int!\n  marks: [Genre!]!\n}"
-    assert (
-        part("Genre")
-        == """enum Genre {
+    shows("""enum Genre {
   NOVEL
   HISTORY
-}"""
-    )
+}""")
     assert part("Grade") == "enum Grade {\n  LOW\n  HIGH\n}"
 
 
 def test_what_every_schema_has() -> None:
-    assert (
-        part("Node")
-        == """interface Node {
+    shows("""interface Node {
   id: ID!
-}"""
-    )
+}""")
     assert fields("PageInfo") == [
         "hasNextPage: Boolean!",
         "hasPreviousPage: Boolean!",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.resolvers.schema_text import fields, part
+from tests.resolvers.schema_text import fields, shows
 
 
 def test_where() -> None:
-    assert (
-        part("BookWhere")
-        == """input BookWhere {
+    shows("""input BookWhere {
   isbn: IDCondition
   code: StringCondition
   title: StringCondition
@@ -34,8 +32,7 @@ def test_where() -> None:
   and: [BookWhere!]
   or: [BookWhere!]
   not: BookWhere
-}"""
-    )
+}""")
 
 
 ORDER = ["lt", "lte", "gt", "gte", "between"]
