@@ -65,29 +65,20 @@ def run(context: Any, address: str, bucket: Path | None, **options: Any) -> list
     return [*summarize(context, job, rows, 3)]
 
 
-async def test_it_writes_what_the_local_engine_writes(context: Any, tmp_path: Path) -> None:
-    items = guild(1, people=60)
+@pytest.mark.parametrize("is_exported", [True, False], ids=["export", "table in segments"])
+async def test_it_writes_what_the_local_engine_writes(
+    context: Any, tmp_path: Path, is_exported: bool
+) -> None:
+    items = guild(1 if is_exported else 6, people=60)
     one, other = (f"sqlite:{tmp_path / name}.db" for name in ("one", "other"))
-    bucket = tmp_path / "bucket"
-    full_export(bucket, "01", AT, items, files=3)
+    bucket = tmp_path / "bucket" if is_exported else None
+    if bucket is not None:
+        full_export(bucket, "01", AT, items, files=3)
     for address in (one, other):
         await filled(address, items)
     counted = sum(run(context, one, bucket), Counter())
     async with open_store(other, graph.table) as store:
         here = await summarize_here(graph, store, tmp_path, folder_of_exports=bucket)
-    assert counted == here
-    assert await items_in(one) == await items_in(other)
-    assert computed(await items_in(one)) == expected(items)
-
-
-async def test_it_reads_the_table_in_segments(context: Any, tmp_path: Path) -> None:
-    items = guild(6, people=60)
-    one, other = (f"sqlite:{tmp_path / name}.db" for name in ("one", "other"))
-    for address in (one, other):
-        await filled(address, items)
-    counted = sum(run(context, one, None), Counter())
-    async with open_store(other, graph.table) as store:
-        here = await summarize_here(graph, store, tmp_path)
     assert counted == here
     assert await items_in(one) == await items_in(other)
     assert computed(await items_in(one)) == expected(items)

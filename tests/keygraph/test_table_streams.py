@@ -7,6 +7,7 @@ import random
 import sqlite3
 import ssl
 import time
+from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from copy import deepcopy
 from decimal import Decimal
@@ -61,6 +62,15 @@ async def read_all(reader: StreamReader) -> list[tuple[str, StreamRecord]]:
         found += several
         if not several and finished == sum(each is None for each in reader.positions.values()):
             return found
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """A file of the embedded engine, with a stream."""
+    async with open_sqlite(tmp_path / "a.db", TABLE) as store:
+        await store.send(CreateTable())
+        await store.send(EnableStream())
+        yield store
 
 
 class Writer:
@@ -186,54 +196,51 @@ async def test_who_starts_at_the_latest_position_sees_what_is_written_from_then_
 
 
 async def test_old_changes_are_deleted_by_age_and_by_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
     monkeypatch.setattr(changes.time, "time", lambda: now)
     monkeypatch.setattr(changes, "_KEPT_BYTES", 2000)
     numbers = count()
-    async with open_sqlite(tmp_path / "a.db", TABLE) as store:
-        await store.send(CreateTable())
-        await store.send(EnableStream())
-        stream = await store.send(DescribeStream())
-        assert stream is not None
-        [shard] = stream.shards
+    stream = await store.send(DescribeStream())
+    assert stream is not None
+    [shard] = stream.shards
 
-        async def kept() -> list[int]:
-            page = await store.send(ReadRecords(stream.name, shard.name))
-            return [int(str(record.key[1])) for record in page.records]
+    async def kept() -> list[int]:
+        page = await store.send(ReadRecords(stream.name, shard.name))
+        return [int(str(record.key[1])) for record in page.records]
 
-        async def put(items: int, text: str = "") -> None:
-            puts = [{"PK": "p", "SK": Decimal(next(numbers)), "text": text} for _ in range(items)]
-            await store.send(BatchWrite(tuple(puts)))
+    async def put(items: int, text: str = "") -> None:
+        puts = [{"PK": "p", "SK": Decimal(next(numbers)), "text": text} for _ in range(items)]
+        await store.send(BatchWrite(tuple(puts)))
 
-        await put(2)
-        begin = await store.send(ReadRecords(stream.name, shard.name))
-        now += 23 * 60 * 60
-        await put(1)
-        assert await kept() == [0, 1, 2]
-        now += 2 * 60 * 60
-        await put(1)
-        assert await kept() == [2, 3]
-        await put(4, "x" * 900)
-        assert await kept() == [5, 6, 7]
-        assert begin.position is not None
+    await put(2)
+    begin = await store.send(ReadRecords(stream.name, shard.name))
+    now += 23 * 60 * 60
+    await put(1)
+    assert await kept() == [0, 1, 2]
+    now += 2 * 60 * 60
+    await put(1)
+    assert await kept() == [2, 3]
+    await put(4, "x" * 900)
+    assert await kept() == [5, 6, 7]
+    assert begin.position is not None
+    with pytest.raises(StreamTrimmed):
+        await store.send(ReadRecords(stream.name, shard.name, begin.position))
+    for of_another_program in ("9" * 30, "0" * 5000):
         with pytest.raises(StreamTrimmed):
-            await store.send(ReadRecords(stream.name, shard.name, begin.position))
-        for of_another_program in ("9" * 30, "0" * 5000):
-            with pytest.raises(StreamTrimmed):
-                await store.send(ReadRecords(stream.name, shard.name, ShardPosition(of_another_program)))
-        reader = StreamReader(store, {shard.name: begin.position})
-        with pytest.raises(StreamTrimmed):
-            await reader.read()
-        assert [record.key[1] for _, record in await reader.read()] == [5, 6, 7]
-        end = await store.send(LatestPosition(stream.name, shard.name))
-        assert (await store.send(ReadRecords(stream.name, shard.name, end))).records == ()
-        # Numbers go on where all changes were deleted.
-        now += 48 * 60 * 60
-        await put(1)
-        await put(1)
-        assert (await store.send(LatestPosition(stream.name, shard.name))).after > end.after
+            await store.send(ReadRecords(stream.name, shard.name, ShardPosition(of_another_program)))
+    reader = StreamReader(store, {shard.name: begin.position})
+    with pytest.raises(StreamTrimmed):
+        await reader.read()
+    assert [record.key[1] for _, record in await reader.read()] == [5, 6, 7]
+    end = await store.send(LatestPosition(stream.name, shard.name))
+    assert (await store.send(ReadRecords(stream.name, shard.name, end))).records == ()
+    # Numbers go on where all changes were deleted.
+    now += 48 * 60 * 60
+    await put(1)
+    await put(1)
+    assert (await store.send(LatestPosition(stream.name, shard.name))).after > end.after
 
 
 async def test_a_table_of_that_name_that_is_made_again_has_another_stream(tmp_path: Path) -> None:
@@ -256,22 +263,19 @@ async def test_a_table_of_that_name_that_is_made_again_has_another_stream(tmp_pa
         assert len(logs) == 1
 
 
-async def test_a_refused_write_logs_nothing(tmp_path: Path) -> None:
-    async with open_sqlite(tmp_path / "a.db", TABLE) as store:
-        await store.send(CreateTable())
-        await store.send(EnableStream())
-        item: Item = {"PK": "p", "SK": Decimal(1)}
-        there = CheckItem(("q", Decimal(1)), Exists(("PK",)))
-        with pytest.raises(TransactionCanceled):
-            await store.send(Transaction((PutItem(item), there), "token"))
-        with pytest.raises(ConditionFailed):
-            await store.send(Write(PutItem(item, Exists(("PK",)))))
-        await store.send(BatchWrite(deletes=(("p", Decimal(1)),)))
-        assert await StreamReader(store).read() == []
-        await store.send(Transaction((PutItem(item),), "token"))
-        await store.send(Transaction((PutItem(item),), "token"))
-        await store.send(Write(PutItem(item)))
-        assert len(await StreamReader(store).read()) == 1
+async def test_a_refused_write_logs_nothing(store: Store) -> None:
+    item: Item = {"PK": "p", "SK": Decimal(1)}
+    there = CheckItem(("q", Decimal(1)), Exists(("PK",)))
+    with pytest.raises(TransactionCanceled):
+        await store.send(Transaction((PutItem(item), there), "token"))
+    with pytest.raises(ConditionFailed):
+        await store.send(Write(PutItem(item, Exists(("PK",)))))
+    await store.send(BatchWrite(deletes=(("p", Decimal(1)),)))
+    assert await StreamReader(store).read() == []
+    await store.send(Transaction((PutItem(item),), "token"))
+    await store.send(Transaction((PutItem(item),), "token"))
+    await store.send(Write(PutItem(item)))
+    assert len(await StreamReader(store).read()) == 1
 
 
 # --- Shards ---------------------------------------------------------------------------------------------

@@ -18,6 +18,13 @@ def run(*words: object, given: bytes | str | None = None) -> Result:
     return result
 
 
+def done(*words: object) -> str:
+    """What a command of these words prints that ends without an error."""
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def refused(*words: object) -> str:
     """What a command of these words says that prints nothing else, and ends with an error."""
     result = run(*words)

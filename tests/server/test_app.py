@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -340,17 +341,26 @@ class TestFactory:
 
 
 class TestFirstLook:
-    async def test_a_field_that_no_item_has_is_logged_once_by_type(
-        self, settings: Settings, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    @pytest.fixture
+    def logged(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> Callable[..., Any]:
+        """What is logged of a table with these items: levels and messages."""
+        caplog.set_level(logging.INFO, "keygraph_server")
+
+        async def logged(*items: Item, **others: Any) -> list[tuple[str, str]]:
+            await make_table(settings, *items)
+            caplog.clear()
+            await look_at_items(settings.model_copy(update=others), load_model("library").graph)
+            own = (record for record in caplog.records if record.name == "keygraph_server.stores")
+            return [(record.levelname, record.getMessage()) for record in own]
+
+        return logged
+
+    async def test_a_field_that_no_item_has_is_logged_once_by_type(self, logged: Any) -> None:
         renamed: list[Item] = [
             {("titel" if name == "title" else name): value for name, value in book(str(n), "Emma").items()}
             for n in range(3)
         ]
-        await make_table(settings, *renamed)
-        with caplog.at_level(logging.INFO, "keygraph_server"):
-            await look_at_items(settings, load_model("library").graph)
-        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        assert await logged(*renamed) == [
             (
                 "WARNING",
                 "Book, in a sample of 3: no item has the field title; titel was probably meant, "
@@ -358,16 +368,11 @@ class TestFirstLook:
             )
         ]
 
-    async def test_items_that_an_index_lacks_are_logged_once_by_type(
-        self, settings: Settings, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_items_that_an_index_lacks_are_logged_once_by_type(self, logged: Any) -> None:
         unlisted = [
             {name: value for name, value in book(str(n), "Emma").items() if name != "kind"} for n in range(3)
         ]
-        await make_table(settings, book("9", "Persuasion"), *unlisted)
-        with caplog.at_level(logging.INFO, "keygraph_server"):
-            await look_at_items(settings, load_model("library").graph)
-        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        assert await logged(book("9", "Persuasion"), *unlisted) == [
             (
                 "WARNING",
                 "Book, in a sample of 4: the keys of 3 do not match the attributes (by_kind: the item is not in the "
@@ -376,20 +381,9 @@ class TestFirstLook:
             )
         ]
 
-    async def test_right_items_are_not_logged(
-        self, settings: Settings, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        await make_table(settings, book("1", "Emma"))
-        with caplog.at_level(logging.INFO, "keygraph_server"):
-            await look_at_items(settings, load_model("library").graph)
-        assert caplog.records == []
+    async def test_right_items_are_not_logged(self, logged: Any) -> None:
+        assert await logged(book("1", "Emma")) == []
 
-    async def test_a_table_that_cannot_be_scanned_is_served(
-        self, settings: Settings, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        await make_table(settings)
-        other = settings.model_copy(update={"store": "http://127.0.0.1:9", "deadline": 0.2})
-        with caplog.at_level(logging.INFO, "keygraph_server"):
-            await look_at_items(other, load_model("library").graph)
-        own = [record for record in caplog.records if record.name == "keygraph_server.stores"]
-        assert [record.levelname for record in own] == ["INFO"]
+    async def test_a_table_that_cannot_be_scanned_is_served(self, logged: Any) -> None:
+        [(level, _)] = await logged(store="http://127.0.0.1:9", deadline=0.2)
+        assert level == "INFO"

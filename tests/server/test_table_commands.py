@@ -18,7 +18,7 @@ from keygraph.engines.dynamodb.requests import cloudformation
 from keygraph.engines.open import open_store
 from keygraph_examples.commerce import graph as commerce
 from keygraph_examples.commerce import gsi2
-from tests.server.command_line import refused, run, shown_lines
+from tests.server.command_line import done, refused, run, shown_lines
 from tests.server.conftest import forget_models
 from tests.server.tables import FILE, drop_table, items_in, make_table
 
@@ -35,16 +35,12 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def test_create_says_what_it_made_and_can_be_repeated(address: str) -> None:
     drop_table(address)
-    first = run("table", "create", "--store", address)
-    assert (first.exit_code, first.stdout) == (
-        0,
+    assert done("table", "create", "--store", address) == (
         f"Created the table EcommerceData in {address}: key PK, SK; index GSI1 (GSI1PK, GSI1SK); "
-        "index GSI2 (GSI2PK, GSI2SK).\n",
+        "index GSI2 (GSI2PK, GSI2SK).\n"
     )
-    second = run("table", "create", "--store", address)
-    assert (second.exit_code, second.stdout) == (
-        0,
-        f"The table EcommerceData in {address} already exists and matches the model. Nothing was changed.\n",
+    assert done("table", "create", "--store", address) == (
+        f"The table EcommerceData in {address} already exists and matches the model. Nothing was changed.\n"
     )
 
 
@@ -67,9 +63,7 @@ def test_no_name_in_a_table_is_obeyed_by_a_terminal() -> None:
 
 def test_describe_shows_the_declared_table(address: str) -> None:
     drop_table(address)
-    missing = run("table", "describe", "--store", address)
-    assert missing.exit_code == 0
-    assert shown_lines(missing.stdout) == [
+    assert shown_lines(done("table", "describe", "--store", address)) == [
         *DECLARED,
         f"There is no table EcommerceData in {address}. Create it with "
         f"`keygraph table create --store {address}`.",
@@ -321,10 +315,8 @@ def test_update_creates_what_the_table_lacks(address: str) -> None:
     )
     assert {index.name for index in live(address).indexes} == {"GSI1", "GSI2", "Other"}
     assert run("table", "diff", "--store", address, "--items", "0").exit_code == 0
-    again = run("table", "update", "--store", address)
-    assert (again.exit_code, again.stdout) == (
-        0,
-        f"The table EcommerceData in {address}: nothing was changed.\n",
+    assert done("table", "update", "--store", address) == (
+        f"The table EcommerceData in {address}: nothing was changed.\n"
     )
 
 
@@ -348,11 +340,10 @@ def test_update_removes_indexes_only_if_told_twice(address: str) -> None:
         ],
     )
     assert in_order(live(address)) == in_order(made)
-    done = run("table", "update", "--store", address, "--remove", "--yes")
-    assert (done.exit_code, done.stdout.splitlines()[:2]) == (
-        0,
-        ["Removed the index Other (PK, state).", "Removed the index GSI1 (GSI1PK, GSI1SK)."],
-    )
+    assert done("table", "update", "--store", address, "--remove", "--yes").splitlines()[:2] == [
+        "Removed the index Other (PK, state).",
+        "Removed the index GSI1 (GSI1PK, GSI1SK).",
+    ]
     assert in_order(live(address)) == in_order(commerce.table)
     assert items_in(address) == [ORDER]
     nothing = run("table", "update", "--store", address, "--remove")
@@ -418,9 +409,5 @@ def test_update_turns_the_stream_on(address: str) -> None:
     assert run(*words).stdout == unchanged
     preview = run(*words, "--stream", "--remove")
     assert preview.stdout == "+ a stream\nNothing was changed. To make the changes, add --yes.\n"
-    result = run(*words, "--stream")
-    assert (result.exit_code, result.stdout) == (
-        0,
-        "Turned on the stream: changes are kept for 24 hours.\n",
-    )
+    assert done(*words, "--stream") == ("Turned on the stream: changes are kept for 24 hours.\n")
     assert run(*words, "--stream").stdout == unchanged
