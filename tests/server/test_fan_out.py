@@ -61,9 +61,7 @@ async def test_without_a_valkey_server_queries_go_on(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = run(
-        "follow", "--model", MODEL, "--store", "sqlite:shop.sqlite", "--fan-out", "valkey://:s3cret@"
-    )
+    odd = run("follow", "--model", MODEL, "--store", "sqlite:shop.sqlite", "--fan-out", "valkey://:s3cret@")
     assert odd.exit_code == 1
     assert "--fan-out cannot be used: it is no address such as valkey://HOST:6379" in odd.stderr
     assert "s3cret" not in odd.stderr
