@@ -79,6 +79,32 @@ async def test_nothing_connects_once_a_session_has_ended() -> None:
     assert str(refused.value.kwargs["error"]) == "the store was closed"
 
 
+@pytest.mark.long
+async def test_an_answer_that_nobody_waits_for_keeps_no_connection() -> None:
+    """Later requests would wait for the connections of an outage in which answers only began, for good."""
+    is_over = False
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{" + b"}" * is_over)
+        await reader.read()
+        writer.close()
+
+    session: Any = VerifyingSession(max_pool_connections=1)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        request = AWSRequest("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/").prepare()
+        kept = []
+        for _ in range(2):
+            try:
+                async with asyncio.timeout(0.2 + 9 * is_over):
+                    assert await (await session.send(request)).content == b"{}"
+            except TimeoutError as error:
+                kept.append(error)  # with all that its frames hold
+            is_over = True
+        assert len(kept) == 1
+        await session.close()
+
+
 async def test_clients_are_closed_although_closing_is_canceled() -> None:
     closed = list[str]()
 

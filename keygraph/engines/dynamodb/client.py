@@ -136,11 +136,14 @@ class _Response:
     async def read(self) -> bytes:
         """Returns the body. Raises Malformed if it is too large, or has text that is not Unicode."""
         received = bytearray()
-        async for part in self._response.content.iter_any():
-            received += part
-            if len(received) > self._most:
-                self._response.close()
-                raise AnswerTooLarge
+        try:
+            async for part in self._response.content.iter_any():
+                received += part
+                if len(received) > self._most:
+                    raise AnswerTooLarge
+        except BaseException:
+            self._response.close()  # it would keep its connection
+            raise
         body = bytes(received)
         # Python's own JSON accepts half of a surrogate pair, which no answer to a client can contain.
         if b"\\ud" in body or b"\\uD" in body:
