@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from time import perf_counter
 
 from keygraph.errors import StoreError
 from keygraph.incidents import Incident
-from keygraph.turns import Had, leave_place, operation_client
+from keygraph.turns import ClientsInTurn, leave_place, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -60,11 +60,8 @@ class Admission:
         self.running = 0
         self.waiting = 0
         self.refusals = Incident(_log)
-        self._queues: dict[tuple[str, ...], deque[Place]] = {}
-        """The operations that wait, by their clients, each in order."""
-        self._had = Had[tuple[str, ...]](float)
-        """How long clients have had places."""
-        self._is_oldest_next = False
+        self._queue = ClientsInTurn[tuple[str, ...], Place]()
+        """The operations that wait. What clients have had is the time of their places."""
         self._most_waiting = most_waiting
         self._waits_by_size = waits_by_size
         self._all = {"": most_running}
@@ -81,7 +78,7 @@ class Admission:
         Overloaded if too many wait already. A running operation that waits here leaves its place in its own admission.
         """
         place = self._place(bound, clients)
-        if place.clients in self._queues or not self._start(place):
+        if place.clients in self._queue or not self._start(place):
             self._refuse_many(place)
             leave_place()
             await self._wait(place)
@@ -114,9 +111,8 @@ class Admission:
         """Gives a place to those that wait."""
         self.running -= 1
         _subtract(self.taken, place.limits, place.size)
-        if self._queues:
-            self._had[place.clients] += place.size * (perf_counter() - place.since)
-            self._start_waiting()
+        self._queue.count(place.clients, place.size * (perf_counter() - place.since))
+        self._start_waiting()
 
     @asynccontextmanager
     async def place(self, bound: int = 0, clients: Iterable[str] | None = None) -> AsyncIterator[Place]:
@@ -153,7 +149,7 @@ class Admission:
     async def _wait(self, place: Place) -> None:
         count = place.size if self._waits_by_size else 1
         place.turn = turn = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(place.clients, deque()).append(place)
+        self._queue.add(place.clients, place)
         self.waiting += 1
         for each in ("", *place.clients):
             self._waiting_of[each] += count
@@ -162,10 +158,8 @@ class Admission:
         except asyncio.CancelledError:
             if not turn.cancelled():
                 self.leave(place)
-            elif self._queues[place.clients] == deque([place]):
-                del self._queues[place.clients]
             else:
-                self._queues[place.clients].remove(place)
+                self._queue.remove(place.clients, place)
                 self._start_waiting()
             raise
         finally:
@@ -173,20 +167,9 @@ class Admission:
             _subtract(self._waiting_of, ("", *place.clients), count)
 
     def _start_waiting(self) -> None:
-        """Starts what waits and finds a place: in turn, the client that has had least, and the one that waits longest."""
-        while self.taken.get("", 0) < self._all[""]:
-            in_order = (
-                self._queues if self._is_oldest_next else sorted(self._queues, key=self._had.__getitem__)
-            )
-            found = next((clients for clients in in_order if self._starts(self._queues[clients][0])), None)
-            if found is None:
-                break
-            self._is_oldest_next = not self._is_oldest_next
-            queue = self._queues.pop(found)
-            del queue[0]
-            if queue:
-                self._queues[found] = queue  # after all others
-        self._had.forget(self._queues)
+        """Starts what waits and finds a place."""
+        while self._queue and self.taken.get("", 0) < self._all[""] and self._queue.take(self._starts):
+            pass
 
     def _starts(self, place: Place) -> bool:
         turn = place.turn

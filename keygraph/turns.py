@@ -164,43 +164,51 @@ class Had(defaultdict[ClientT, float]):
             self.update(kept)
 
 
-class ClientsInTurn(Generic[ItemT]):
+class ClientsInTurn(Generic[ClientT, ItemT]):
     """What waits, by client: in turn, something of the one that has had least, and of the one whose last turn is the longest
     ago. So who asks seldom is not behind a hundred that ask all the time, and these are not behind ever new ones. May be used
     in any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._queues: dict[str, deque[ItemT]] = {}
-        self._had = Had[str](float)
+        self._queues: dict[ClientT, deque[ItemT]] = {}
+        self._had = Had[ClientT](float)
         self._is_oldest_next = False
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
-    def add(self, item: ItemT) -> None:
-        """Adds something that the running operation waits for."""
-        with self._lock:
-            self._queues.setdefault(operation_client(), deque()).append(item)
+    def __contains__(self, client: ClientT) -> bool:
+        return client in self._queues
 
-    def take(self) -> tuple[str, ItemT] | None:
-        """Returns the client whose turn it is, and the oldest of what it waits for; None if nothing waits."""
+    def add(self, client: ClientT, item: ItemT) -> None:
+        """Adds something that a client waits for."""
         with self._lock:
-            if not self._queues:
+            self._queues.setdefault(client, deque()).append(item)
+
+    def take(self, starts: Callable[[ItemT], bool] = lambda item: True) -> tuple[ClientT, ItemT] | None:
+        """Returns the client whose turn it is, and the oldest of what it waits for. Clients of whom that does not start are
+        passed. None if nothing starts."""
+        with self._lock:
+            queues = self._queues
+            in_order = queues if self._is_oldest_next else sorted(queues, key=self._had.__getitem__)
+            client = next((each for each in in_order if starts(queues[each][0])), None)
+            if client is None:
                 return None
-            client = (
-                next(iter(self._queues))
-                if self._is_oldest_next
-                else min(self._queues, key=self._had.__getitem__)
-            )
             self._is_oldest_next = not self._is_oldest_next
-            queue = self._queues.pop(client)
-            item = queue.popleft()
-            if queue:
-                self._queues[client] = queue
+            item, rest = queues[client].popleft(), queues.pop(client)
+            if rest:
+                queues[client] = rest  # after all others
             return client, item
 
-    def count(self, client: str, amount: float) -> None:
+    def remove(self, client: ClientT, item: ItemT) -> None:
+        """Removes something that the client does not wait for any more."""
+        with self._lock:
+            self._queues[client].remove(item)
+            if not self._queues[client]:
+                del self._queues[client]
+
+    def count(self, client: ClientT, amount: float) -> None:
         """Counts what a client has had. All amounts are in one unit, such as requests, or seconds."""
         with self._lock:
             self._had[client] += amount

@@ -215,16 +215,16 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/sqlite/reads.py", "elif len(content) >= _LARGE_ROW:", "elif False:"
     ),
     "test_writes_of_one_client_keep_no_other_waiting": Removal(
-        "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'
+        "keygraph/engines/sqlite/engine.py", "_writes.add(operation_client(),", '_writes.add("",'
     ),
     "test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones": Removal(
-        "keygraph/turns.py", "if self._is_oldest_next\n", "if True\n"
+        "keygraph/turns.py", "queues if self._is_oldest_next", "queues if True"
     ),
     "test_a_large_item_is_planned_once_however_often_others_write_what_is_written_with_it": Removal(
         "keygraph/engines/sqlite/writes.py", "if key in plan.same:", "if False:"
     ),
     "test_clients_get_a_place_in_turn": Removal(
-        "keygraph/turns.py", "setdefault(operation_client(), deque())", 'setdefault("", deque())'
+        "keygraph/engines/dynamodb/gate.py", "_waiting.add(operation_client(),", '_waiting.add("",'
     ),
     "test_long_reads_of_one_client_leave_threads_to_others": Removal(
         "keygraph/admission.py", "filter(None, [operation_client()])", "()"
@@ -354,7 +354,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/admission.py", "dict.fromkeys(names, self._half)", "{}"
     ),
     "test_one_that_comes_seldom_goes_before_those_that_come_again_and_again": Removal(
-        "keygraph/admission.py", "sorted(self._queues, key=self._had.__getitem__)", "self._queues"
+        "keygraph/turns.py", "sorted(queues, key=self._had.__getitem__)", "queues"
     ),
     "test_large_operations_leave_places_to_small_ones": Removal(
         "keygraph/admission.py", "{LARGE: self._half}", "{}"

@@ -156,14 +156,7 @@ async def test_writes_of_one_client_keep_no_other_waiting(
 
 
 def test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones() -> None:
-    waiting, taken = ClientsInTurn[None](), list[str]()
-
-    def add(client: str) -> None:
-        budget = WorkBudget()
-        budget.client = client
-        token = BUDGET.set(budget)
-        waiting.add(None)
-        BUDGET.reset(token)
+    waiting, taken = ClientsInTurn[str, None](), list[str]()
 
     def take() -> None:
         found = waiting.take()
@@ -172,16 +165,16 @@ def test_who_has_had_little_goes_before_a_hundred_and_these_before_ever_new_ones
         waiting.count(found[0], 0.025 if found[0].startswith("crowd") else 0.001)
 
     for number in range(200):
-        add(f"crowd {number % 100}")
+        waiting.add(f"crowd {number % 100}", None)
     for _ in range(100):
         take()
     for _ in range(5):
-        add("seldom")
+        waiting.add("seldom", None)
         take()
         take()
     assert taken[100:].count("seldom") == 5
     for number in range(100):
-        add(f"new {number}")
+        waiting.add(f"new {number}", None)
         take()
     assert sum(each.startswith("crowd") for each in taken[110:]) > 40
 

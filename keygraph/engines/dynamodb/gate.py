@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from keygraph.dynamo.traffic import Traffic
 from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, Unavailable, without_frames
 from keygraph.incidents import Incident
-from keygraph.turns import ClientsInTurn
+from keygraph.turns import ClientsInTurn, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Gate:
         self._endpoint = endpoint
         self._free = most
         """How many more requests may be sent."""
-        self._waiting = ClientsInTurn[asyncio.Future[None]]()
+        self._waiting = ClientsInTurn[str, asyncio.Future[None]]()
         self.failures = 0
         """The number of failures since the last answer."""
         self._failing_since = 0.0
@@ -115,7 +115,7 @@ class Gate:
     async def _wait_for_place(self) -> None:
         """Waits for the place of another request. The clients get one in turn."""
         place = asyncio.get_running_loop().create_future()
-        self._waiting.add(place)
+        self._waiting.add(operation_client(), place)
         self.traffic.waiting += 1
         try:
             await place

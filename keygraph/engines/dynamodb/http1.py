@@ -373,7 +373,7 @@ class LargeReplies:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._bytes = 0
-        self._waiting = ClientsInTurn[tuple[int, asyncio.Future[None]]]()
+        self._waiting = ClientsInTurn[str, tuple[int, asyncio.Future[None]]]()
         self._waiting_bytes = Counter[str]()
         """Of each client, and of all."""
 
@@ -393,7 +393,7 @@ class LargeReplies:
             raise Overloaded("the server has too much to do: try again in a second")
         leave_place()
         turn = self._loop.create_future()
-        self._waiting.add((size, turn))
+        self._waiting.add(client, (size, turn))
         waiting.update(dict.fromkeys(shares, size))
         try:
             await turn

@@ -35,7 +35,7 @@ from keygraph.engines.sqlite.files import OpenFiles, check_files
 from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns, WaitingWrite, transaction_writes
 from keygraph.engines.sqlite.writes import WritePlan, batch_write, transaction, write
 from keygraph.errors import TimedOut, Unavailable, again, with_noted_frames
-from keygraph.turns import BUDGET, ClientsInTurn
+from keygraph.turns import BUDGET, ClientsInTurn, operation_client
 
 _log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class SQLiteStore:
         """The connection of the event loop."""
         self._asking = 0
         """How many reads are about to use that connection."""
-        self._writes = ClientsInTurn[WaitingWrite]()
+        self._writes = ClientsInTurn[str, WaitingWrite]()
         self._files: OpenFiles
         self._outage: str | None = None
         """What had happened to a file when they were last looked for."""
@@ -386,7 +386,7 @@ class SQLiteStore:
         """Writes what a request says, when its turn has come. Raises TooMuch where that has to be planned beside other
         writes, or again."""
         done: Future[object] = Future()
-        self._writes.add((request, plan, done))
+        self._writes.add(operation_client(), (request, plan, done))
         self._writing.executor.submit(self._write_waiting)
         return asyncio.wrap_future(done)
 

@@ -56,7 +56,9 @@ class Turns:
             yield row
 
 
-def transaction_writes(waiting: ClientsInTurn[WaitingWrite], commit_seconds: float) -> Iterator[WaitingWrite]:
+def transaction_writes(
+    waiting: ClientsInTurn[str, WaitingWrite], commit_seconds: float
+) -> Iterator[WaitingWrite]:
     """Yields the writes of one transaction, which ends after some milliseconds, however many clients wait.
 
     On a slow disk, which takes some seconds to commit it, as long is written: others wait for that anyway.
