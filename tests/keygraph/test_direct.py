@@ -25,7 +25,7 @@ from keygraph.dynamo import items
 from keygraph.dynamo.items import Item, _outside_strings, is_large, typed_item
 from keygraph.dynamo.store import BatchGet, BatchWrite, Cost, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
-from keygraph.engines.dynamodb import errors, sending
+from keygraph.engines.dynamodb import errors, http1, sending
 from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport, _answer, encoded
@@ -144,6 +144,20 @@ async def test_what_is_refused_or_left_undone_is_sent_again_and_counted(
         batch = await store.send(BatchGet(tuple(map(_key, asked))))
         assert batch.items == [None if number % 2 else _item(number) for number in asked]
         assert batch.cost == Cost(requests=server.happened.total(), read_units=150.0)
+
+
+async def test_the_rest_of_a_large_batch_does_not_wait_for_its_first_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http1, "_LARGE_IN_ALL", 1)
+    server = FaultyDynamoDB()
+    server.leaving = 0.5
+    numbers = range(150_000, 150_004)
+    async with server.running() as url, opened(url, deadline=5.0) as store:
+        await store.send(BatchWrite(tuple(map(_item, numbers))))
+        batch = await store.send(BatchGet(tuple(map(_key, numbers))))
+    assert batch.items == [*map(_item, numbers)]
+    assert [operation for operation, _ in server.requests].count("BatchGetItem") > 1
 
 
 async def test_a_key_is_asked_for_once() -> None:

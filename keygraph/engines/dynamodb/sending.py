@@ -10,10 +10,10 @@ from keygraph import errors
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.answers import Answered, batch_length, decoded
 from keygraph.engines.dynamodb.errors import failure_of
-from keygraph.engines.dynamodb.gate import Gate
+from keygraph.engines.dynamodb.gate import Gate, Passage
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
-from keygraph.engines.dynamodb.transport import Received, Transport, in_thread
+from keygraph.engines.dynamodb.transport import Transport, in_thread
 from keygraph.turns import BUDGET
 
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
@@ -57,10 +57,7 @@ class Sender:
                 raise (errors.again(lost) if lost else outage) from None
             attempts.requests += 1
             try:
-                received = await self.transport.call(wire)
-                if passage is not None:
-                    passage.is_answered = True
-                answer = await self._decoded(wire, received)
+                answer = await self._answer(wire, passage)
             except Exception as error:
                 actions = len(wire.body.get("TransactItems", ()))
                 known = failure_of(error, self.table, self.endpoint, actions)
@@ -108,8 +105,12 @@ class Sender:
             self.gate.traffic.retried += 1
             await attempts.wait(attempt - 1, failure)
 
-    async def _decoded(self, wire: Wire, received: Received) -> Answered:
-        """Returns the content of an answer, as soon as there is time for it."""
+    async def _answer(self, wire: Wire, passage: Passage | None) -> Answered:
+        """Returns the content of the answer to a call, as soon as there is time for it. What was received is not referenced
+        any more then: a large answer counts for that long, and the next one may wait for it."""
+        received = await self.transport.call(wire)
+        if passage is not None:
+            passage.is_answered = True
 
         def content() -> Answered:
             return decoded(wire, received.body(), self.table)
