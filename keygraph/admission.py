@@ -78,7 +78,7 @@ class Admission:
         Overloaded if too many wait already. A running operation that waits here leaves its place in its own admission.
         """
         place = self._place(bound, clients)
-        if place.clients in self._queue or not self._start(place):
+        if (self.waiting and place.clients in self._queue) or not self._start(place):
             self._refuse_many(place)
             leave_place()
             await self._wait(place)
@@ -111,8 +111,9 @@ class Admission:
         """Gives a place to those that wait."""
         self.running -= 1
         _subtract(self.taken, place.limits, place.size)
-        self._queue.count(place.clients, place.size * (perf_counter() - place.since))
-        self._start_waiting()
+        if self.waiting:
+            self._queue.count(place.clients, place.size * (perf_counter() - place.since))
+            self._start_waiting()
 
     @asynccontextmanager
     async def place(self, bound: int = 0, clients: Iterable[str] | None = None) -> AsyncIterator[Place]:

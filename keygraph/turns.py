@@ -199,6 +199,7 @@ class ClientsInTurn(Generic[ClientT, ItemT]):
             item, rest = queues[client].popleft(), queues.pop(client)
             if rest:
                 queues[client] = rest  # after all others
+            self._had.forget(queues)
             return client, item
 
     def remove(self, client: ClientT, item: ItemT) -> None:
@@ -207,12 +208,13 @@ class ClientsInTurn(Generic[ClientT, ItemT]):
             self._queues[client].remove(item)
             if not self._queues[client]:
                 del self._queues[client]
+            self._had.forget(self._queues)
 
     def count(self, client: ClientT, amount: float) -> None:
-        """Counts what a client has had. All amounts are in one unit, such as requests, or seconds."""
+        """Counts what a client has had while others wait. All amounts are in one unit, such as requests, or seconds."""
         with self._lock:
-            self._had[client] += amount
-            self._had.forget(self._queues)
+            if self._queues:
+                self._had[client] += amount
 
 
 async def step_by_step(steps: Iterable[object]) -> None:
