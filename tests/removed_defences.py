@@ -823,7 +823,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_COMMANDS}/first_start.py", "check_files(file)", "pass"
     ),
     "test_what_is_acknowledged_before_another_process_takes_the_log_away_is_kept": Removal(
-        "keygraph/engines/sqlite/engine.py", "if not self._files.is_another_there:", "if False:"
+        "keygraph/engines/sqlite/engine.py", "if not self._files.was_replaced:", "if False:"
     ),
     "test_what_another_program_writes_beside_items_is_no_fault": Removal(
         "keygraph/engines/sqlite/catalogue.py", "except FAULTS as error:", "except ZeroDivisionError as error:"

@@ -693,6 +693,35 @@ async def test_a_log_that_another_program_has_written_into_is_not_copied(tmp_pat
         assert [item["SK"] for item in (await shop.send(Query("p"))).items] == ["before"]
 
 
+_ANOTHER_PROGRAM = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("CREATE TABLE foreign_rows (number)")
+other.execute("PRAGMA journal_mode = WAL")
+other.execute("INSERT INTO foreign_rows VALUES (1)")
+other.close()
+"""
+
+
+async def test_a_log_is_not_copied_after_another_file_was_there(tmp_path: Path) -> None:
+    """The server looks for its files again after its own one is back."""
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    async with opened(path, {"PK": "p", "SK": "before", "text": "x" * 300_000}) as shop:
+        path.rename(away)
+        await _refused(shop)
+        shop._writing.executor.submit(int).result()
+        command = [sys.executable, "-c", _ANOTHER_PROGRAM, path]
+        await asyncio.to_thread(subprocess.run, command, check=True)
+        assert "replaced" in str(shop.outage)
+        shop._writing.executor.submit(int).result()
+        path.unlink()
+        away.rename(path)
+        assert "replaced" in str(shop.outage)
+        shop._writing.executor.submit(int).result()
+    async with open_sqlite(path, SHOP) as shop:
+        assert [item["SK"] for item in (await shop.send(Query("p"))).items] == ["before"]
+
+
 @pytest.mark.parametrize("is_emptied", [False, True])
 async def test_no_new_file_gets_the_log_of_one_that_is_in_use(tmp_path: Path, is_emptied: bool) -> None:
     """What is written to the new one would be copied into the old one, when that comes back."""

@@ -274,8 +274,8 @@ class SQLiteStore:
             self._empty_log()
         if self._is_log_empty and self._files.is_lost:
             self._files.unlink_log()
-            # Until then, other processes may have acknowledged writes; but none that use another file.
-            if not self._files.is_another_there:
+            # Until then, other processes may have acknowledged writes, and those of another file written into the log.
+            if not self._files.was_replaced:
                 self._empty_log()
 
     def _empty_log(self) -> None:

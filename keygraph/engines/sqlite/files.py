@@ -108,6 +108,8 @@ class OpenFiles:
         self._lost: Path | None = None
         """A file that was cut, or in whose place another one was: what SQLite writes into it later need not be in the
         database, even if it comes back."""
+        self.was_replaced = False
+        """Whether another file was seen in the place of one: who used that may have written into the log."""
 
     def close(self) -> None:
         """Call it after the last connection is closed."""
@@ -189,7 +191,7 @@ class OpenFiles:
                     self._whole_end = self._whole_bytes()
                 os.ftruncate(self.log_file.fileno(), self._whole_end)
             elif self._is_changed(path, found, copied) if is_same else is_used:
-                self._lost = path
+                self._lost, self.was_replaced = path, self.was_replaced or not is_same
             if path is self._lost or not is_same:
                 lost = path
                 break
