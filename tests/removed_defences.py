@@ -174,7 +174,7 @@ REMOVALS: dict[str, Removal] = {
     "test_clients_that_ask_again_and_again_do_not_pass_one_that_waits": Removal(
         f"{_RESOLVERS}/engine/engine.py", "self.waiting[0][0] <= max(self._first, own) or ", ""
     ),
-    "test_one_that_comes_seldom_or_with_little_passes_hundreds_that_come_all_the_time": Removal(
+    "test_one_that_comes_seldom_passes_hundreds_that_come_all_the_time": Removal(
         f"{_RESOLVERS}/engine/engine.py", "self._is_seldom_next and", "False and"
     ),
     "test_what_is_made_of_one_item_again_and_again_is_held": Removal(

@@ -66,8 +66,6 @@ _KEPT_WAITING = 1_000
 """So many may wait for rounds before those that were given up are searched for."""
 _MOST_WAITED = 10
 """An operation that has waited more than this is large, and waits no longer because of it."""
-_EXPECTED_SECONDS = 0.0005
-"""What something that waits is expected to take, until it is known."""
 _PLACE = 64
 """The distance of two places. The places of what begins later grow by one in each round, so that something that waits has one
 place less before it after so many rounds. More operations than this makes altogether do not run, so a small one passes all
@@ -711,8 +709,8 @@ class SharedRounds:
     When the time of a round is used up, whatever operations would begin waits for a later one. Operations that have
     waited least go first, so that small ones pass large ones, and one client's wait behind each other, and behind those of
     clients that were let through less. Those that have waited for many rounds are passed no more. (Start-time fair
-    queueing: Goyal, Vin and Cheng 1996.) In turn with these, whoever has had least time goes first, so that one who comes
-    seldom, or with little, is not behind hundreds that come all the time.
+    queueing: Goyal, Vin and Cheng 1996.) In turn with these, whoever has begun least goes first, so that one who comes seldom
+    is not behind hundreds that come all the time.
     """
 
     def __init__(self) -> None:
@@ -731,8 +729,7 @@ class SharedRounds:
         self._places = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
         """The next place of each client, by how long its operation has waited before; for as long as others wait."""
         self._had = Had[str](float)
-        """The time that each client has had, in seconds, with what is expected of what waits; for as long as others wait."""
-        self._charged = 0.0
+        """How much of each client has waited, for as long as others wait."""
         self._seldom: list[Waiting] = []
         """The same, each in the place of how much its client has had before."""
         self._is_seldom_next = False
@@ -756,16 +753,14 @@ class SharedRounds:
         self.number += 1
         self._first += 1
         self._requests = max(1, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
-        left, call_soon = self._requests, asyncio.get_running_loop().call_soon
-        call_soon(self._charge)
+        left = self._requests
         while _is_waited_in(self.waiting) and left > 0:
             is_seldom = self._is_seldom_next and _is_waited_in(self._seldom)
-            place, _, is_turn, (client, _), first = heappop(self._seldom if is_seldom else self.waiting)
+            place, _, is_turn, _, first = heappop(self._seldom if is_seldom else self.waiting)
             if not is_seldom:
                 self._first = max(self._first, int(place) - _PLACE)
             self._is_seldom_next = not is_seldom
             first.set_result(True)
-            call_soon(self._charge, client)
             left -= left if is_turn else 1
         if not self.waiting:
             for kept in (self._places, self._had, self._seldom):
@@ -773,12 +768,6 @@ class SharedRounds:
         self.turn = TURN_SECONDS / 2 if self.waiting else TURN_SECONDS
         if self.waiting or left < self._requests:
             self.count(0.0)
-
-    def _charge(self, client: str | None = None) -> None:
-        """Counts what has run since the last call as a client's, instead of what was expected."""
-        before, self._charged = self._charged, perf_counter()
-        if client is not None:
-            self._had[client] += self._charged - before - _EXPECTED_SECONDS
 
     def enter(self, client: str) -> asyncio.Future[bool]:
         """Returns what waits for a round with time for a new operation, behind others of the same client. The result is
@@ -829,8 +818,8 @@ class SharedRounds:
         place = self._place(client, waited) + _PLACE * waited
         entry = next(self._numbers), is_turn, (client, waited), future
         heappush(self.waiting, (place, *entry))
-        heappush(self._seldom, (self._had[client] + waited * _EXPECTED_SECONDS, *entry))
-        self._had[client] += _EXPECTED_SECONDS
+        heappush(self._seldom, (self._had[client] + waited, *entry))
+        self._had[client] += _MOST_WAITED if is_turn else 1
         self.count(0.0)
         return future
 
