@@ -14,7 +14,7 @@ from keygraph_server.commands.verify import RunningVerification
 from keygraph_server.jobs.checkpoint import StateFile
 from keygraph_server.jobs.declaration import declaration_digest
 from keygraph_server.settings import Settings
-from tests.server.command_line import run
+from tests.server.command_line import refused
 from tests.server.tables import FILE, make_table
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -28,9 +28,8 @@ def test_a_file_that_is_no_state_is_neither_replaced_nor_deleted(name: str, comm
     Path("folder").mkdir()
     Path("folder/latin").write_bytes(b"\xff")
     before = b"" if name == "folder" else Path(name).read_bytes()
-    result = run(command, "--store", FILE, "--state", name)
     what = "is not a file" if name == "folder" else "is there, and is not the progress of a Keygraph command"
-    assert (result.exit_code, result.stderr) == (1, f"keygraph: {name} {what}. Name another file.\n")
+    assert refused(command, "--store", FILE, "--state", name) == f"{name} {what}. Name another file.\n"
     assert Path(name).is_dir() or Path(name).read_bytes() == before
 
 
@@ -66,7 +65,7 @@ def test_a_state_holds_no_password_of_a_store() -> None:
 MODEL = """
 from __future__ import annotations
 from enum import Enum
-from keygraph import ID, Graph, Many, Table, counts, node, record, stored
+from keygraph import ID, Graph, Many, Table, counts, many, node, record, stored
 
 class Color(Enum):
     RED = "red"
@@ -108,6 +107,8 @@ def digest(model: str) -> str:
         ('default="none"', 'default="no label"', False),
         ('stored("label"', 'stored("name"', False),
         ("THING#{number}", "THING#{number:04d}", False),
+        ("things: Many[Thing]", 'things: Many[Thing] = many(at="box")', False),
+        ("Box, Thing)", 'Box, Thing, ignore=["OLD#*"])', False),
     ],
 )
 def test_a_job_is_resumed_with_the_model_that_it_began_with(text: str, instead: str, is_same: bool) -> None:

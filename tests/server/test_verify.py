@@ -417,15 +417,14 @@ def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -
         stop_after(2, patched)
         run("verify", *MODEL, "--store", FILE, "--state", "state.json")
     message = (
-        "keygraph: state.json does not belong to a verification of this table with this model and these options. "
+        "state.json does not belong to a verification of this table with this model and these options. "
         "Run it without --resume.\n"
     )
+    resumed = ("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume")
     for words in (("--segments", "2"), ("--examples", "9")):
-        result = run("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume", *words)
-        assert (result.exit_code, result.stderr) == (1, message)
+        assert refused(*resumed, *words) == message
     StateFile(Path("state.json")).save([1])
-    result = run("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume")
-    assert (result.exit_code, result.stderr) == (1, message)
+    assert refused(*resumed) == message
 
 
 def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from keygraph.model.records import RecordType
 
 def declaration_digest(graph: Graph) -> str:
     """Returns the digest of all that decides what items have: keys, fields, ends, and what is kept in them."""
-    parts = [str(graph.type_attribute)]
+    parts = [f"{graph.type_attribute} {graph.store_key_fields} {graph.options.get('ignore')}"]
     for record in graph.types.values():
         parts += _record_parts(record)
     # Of objects and functions, the address is another one in each process.
@@ -32,6 +32,8 @@ def _record_parts(record: RecordType) -> Iterator[str]:
     for field in record.fields.values():
         yield _field_text(field)
         yield from _enums(field.type)
+    for each in record.lists.values():
+        yield f"{each.name} {each.of} {replace(each.options, access=())}"
     for walk in record.walks.values():
         if walk.options.is_kept:
             yield f"{walk.name} {replace(walk.options, access=())}"
