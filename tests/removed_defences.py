@@ -734,7 +734,10 @@ REMOVALS: dict[str, Removal] = {
         f"{_COMMANDS}/summarize.py", 'f"{self.options.is_dry_run} {self.options.only_changed}",', ""
     ),
     "test_a_file_that_is_no_work_file_is_neither_replaced_nor_deleted": Removal(
-        "keygraph/summaries/local.py", "if application != _APPLICATION:", "if False:"
+        "keygraph/summaries/local.py",
+        "if application != _APPLICATION:",
+        "if False:",
+        Removal("keygraph/summaries/local.py", "            check_files(path)", "            pass"),
     ),
     "test_a_file_that_is_no_state_is_neither_replaced_nor_deleted": Removal(
         f"{_JOBS}/checkpoint.py", 'if beginning not in (b"", _MARK):', "if False:"

@@ -23,6 +23,7 @@ import orjson
 
 from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.store import Scan, Store, pages
+from keygraph.engines.sqlite.files import check_files
 from keygraph.summaries.work import EDGES, IMAGES, LINKS, WRITES, GroupRow, Summaries
 from keygraph.summaries.writing import SummaryWriter
 from keygraph.tables.bulk import gathered
@@ -78,6 +79,8 @@ class WorkFile:
         self._path = path
         self._reading = list[sqlite3.Cursor]()
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or not path.stat().st_size:
+            check_files(path)
         with suppress(FileExistsError):
             # It holds values of the table.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -731,7 +731,7 @@ async def test_no_new_file_gets_the_log_of_one_that_is_in_use(tmp_path: Path, is
         if is_emptied:
             path.touch()
         with pytest.raises(
-            Unavailable, match=r"it is missing or empty, but .*shop.db-wal is there: put the file"
+            Unavailable, match=r"shop.db is missing or empty, but .*shop.db-wal is there: put the file"
         ):
             async with open_sqlite(path, SHOP):
                 pass

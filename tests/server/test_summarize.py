@@ -142,7 +142,6 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
     fill(FILE)
     result = run("summarize", *MODEL, "--store", FILE, "--resume")
     assert result.stderr.startswith("Found no interrupted job to resume. Starting from the beginning.\n")
-    (tmp_path / "work").mkdir()
     work = tmp_path / "work" / "file.db"
     WorkFile(work, ["another"], resume=False).close()
     assert refused("summarize", *MODEL, "--store", FILE, "--resume", "--work", work) == (
@@ -224,6 +223,10 @@ def test_a_file_that_is_no_work_file_is_neither_replaced_nor_deleted(name: str) 
     run("summarize", *MODEL, "--store", FILE, "--dry-run", "--work", f"file:{name}?a=URI")
     assert Path(name).read_bytes() == before
     assert len(items_in(FILE, graph.table)) == 3
+    log = Path("moved.db-wal")
+    log.write_text("the last writes to another file", "utf-8")
+    assert "moved.db-wal is there" in refused("summarize", *MODEL, "--store", FILE, "--work", "moved.db")
+    assert [*Path().glob("moved.db*")] == [log]
 
 
 @pytest.mark.parametrize(

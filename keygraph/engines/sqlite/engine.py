@@ -272,7 +272,7 @@ class SQLiteStore:
         # Later, others may have written into the log. While they read, it cannot be emptied.
         if not self._is_log_empty and self._files.is_log_whole and self._files.log_state == self._last_log:
             self._empty_log()
-        if self._is_log_empty and self._files.is_lost:
+        if self._is_log_empty and self._files.lost:
             self._files.unlink_log()
             # Until then, other processes may have acknowledged writes, and those of another file written into the log.
             if not self._files.was_replaced:

@@ -47,7 +47,7 @@ def check_files(path: Path) -> None:
         left = next((each for each in logs if each.exists()), None)
         if left is not None:
             raise Unavailable(
-                f"it is missing or empty, but {left} is there: put the file back, or delete what is left of it "
+                f"{path} is missing or empty, but {left} is there: put the file back, or delete what is left of it "
                 "if no server uses it"
             )
         return
@@ -105,9 +105,9 @@ class OpenFiles:
         """Where a log that was cut ends."""
         self._last_change = b"", 0
         """How far the log was copied into the database, and when the database was changed, when that was last looked at."""
-        self._lost: Path | None = None
-        """A file that was cut, or in whose place another one was: what SQLite writes into it later need not be in the
-        database, even if it comes back."""
+        self.lost: Path | None = None
+        """A file that was cut or overwritten, or in whose place another one was: what SQLite writes into it later need not be
+        in the database, even if it comes back."""
         self.was_replaced = False
         """Whether another file was seen in the place of one: who used that may have written into the log."""
 
@@ -129,11 +129,6 @@ class OpenFiles:
     @property
     def is_log_whole(self) -> bool:
         return self._whole_end is None
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether a file was cut or overwritten, or another one was in its place, so that this one is not used any more."""
-        return self._lost is not None
 
     @property
     def is_another_there(self) -> bool:
@@ -172,7 +167,7 @@ class OpenFiles:
 
     def problem(self) -> str | None:
         """What has happened to a file; None if all are in their places."""
-        copied, lost = self._copied, self._lost
+        copied, lost = self._copied, self.lost
         for path, opened in self._opened.items():
             try:
                 found = path.stat()
@@ -185,14 +180,14 @@ class OpenFiles:
             # Nobody uses an empty database that is in the place of this one.
             is_used = path is not self._database or found.st_size > 0
             if path is self._log and self._is_cut():
-                self._lost = path
+                self.lost = path
                 # SQLite would copy a hole into the database, over what is there. A write may be ending meanwhile.
                 if self._whole_end is None:
                     self._whole_end = self._whole_bytes()
                 os.ftruncate(self.log_file.fileno(), self._whole_end)
             elif self._is_changed(path, found, copied) if is_same else is_used:
-                self._lost, self.was_replaced = path, self.was_replaced or not is_same
-            if path is self._lost or not is_same:
+                self.lost, self.was_replaced = path, self.was_replaced or not is_same
+            if path is self.lost or not is_same:
                 lost = path
                 break
         if lost is None:
