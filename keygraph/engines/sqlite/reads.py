@@ -251,9 +251,9 @@ class _Reading:
         self.scanned, self.size = scanned, size
 
 
-def _checked(size: object) -> int:
-    """Returns the size of an item, as its row has it. Raises Unavailable for one that none has."""
-    if type(size) is int and 0 <= size <= ITEM_BYTES:
+def _checked(size: object, content: object = b"") -> int:
+    """Returns the size of an item, as its row has it. Raises Unavailable for a size or a content that none has."""
+    if type(size) is int and 0 <= size <= ITEM_BYTES and type(content) is bytes:
         return size
     raise damaged()
 
@@ -348,11 +348,11 @@ def rows_of(
     for at in range(0, several, SEVERAL):
         values = list(chain.from_iterable(wanted[at : at + SEVERAL]))
         for found in connection.execute(keyed.get_several, values):
-            yield found[:-2], _checked(found[-2]), found[-1]
+            yield found[:-2], _checked(*found[-2:]), found[-1]
     for one in wanted[several:]:
         found = connection.execute(keyed.get, one).fetchone()
         if found is not None:
-            yield one, _checked(found[0]), found[1]
+            yield one, _checked(*found), found[1]
 
 
 def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance) -> Batch:
