@@ -49,7 +49,7 @@ def test_a_terminal_obeys_no_text_of_an_export(address: str, monkeypatch: pytest
 
     terminal, name = Terminal(), "\x1b[2J\x9b2J\u202enna\u200b \N{GRINNING FACE} \U000e0100"
     make_table(address, [{**ITEMS[0], **USER, "userId": "0", "name": name}])
-    monkeypatch.setattr(export, "_target", lambda file: nullcontext(terminal))
+    monkeypatch.setattr(export, "output_file", lambda file, **_: nullcontext(terminal))
     assert run("export", "-", "--store", address).exit_code == 0
     [line] = terminal.getvalue().decode().split("\n")[:-1]
     assert line.isprintable()
@@ -171,23 +171,19 @@ def test_no_output_takes_the_place_of_a_file_of_the_table(words: tuple[str, ...]
     Path("other.db").symlink_to("table.db")
     before = Path("table.db").read_bytes()
     for name in ("table.db", "other.db", "table.db-wal", "table.db-shm"):
-        result = run(*words, name, "--store", "sqlite:other.db")
-        message = f"keygraph: {name} is a file of the table. Name another file.\n"
-        assert (result.exit_code, result.stderr) == (1, message)
+        message = f"{name} is a file of the table. Name another file.\n"
+        assert refused(*words, name, "--store", "sqlite:other.db") == message
     assert run("load", "-", "--store", "sqlite:table.db-wal").exit_code == 1
     assert Path("table.db").read_bytes() == before
     assert not Path("table.db-wal").exists()
 
 
 def test_a_missing_table_is_one_line() -> None:
-    result = run(
-        "export", "shop.jsonl", "--model", "keygraph_examples.commerce", "--store", "sqlite:my shop.db"
-    )
-    message = (
-        "keygraph: there is no table EcommerceData. Create it with "
+    words = ("--model", "keygraph_examples.commerce", "--store", "sqlite:my shop.db")
+    assert refused("export", "shop.jsonl", *words) == (
+        "there is no table EcommerceData. Create it with "
         "`keygraph table create --model keygraph_examples.commerce --store 'sqlite:my shop.db'`\n"
     )
-    assert (result.exit_code, result.stderr) == (1, message)
     assert not Path("shop.jsonl").exists()
     assert not Path("my shop.db").exists()
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import os
-import sys
 import time
-from collections.abc import Collection, Generator
-from contextlib import aclosing, contextmanager
+from collections.abc import Collection
+from contextlib import aclosing
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -19,7 +16,7 @@ from keygraph.tables.bulk import SEGMENTS, TypedStore, whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.errors import CommandError, printable
 from keygraph_server.jobs.checkpoint import finished
-from keygraph_server.jobs.replacing import replacing
+from keygraph_server.jobs.replacing import output_file
 from keygraph_server.jobs.sources import STANDARD_INPUT
 from keygraph_server.models import configured_model, known_types
 from keygraph_server.options import ModelOption, SegmentsOption, StoreOption, TypesOption
@@ -58,7 +55,7 @@ def export(
     own = known_types(graph, types)
     refuse_table_file(Path(file), settings)
     started = time.monotonic()
-    with _target(file) as target:
+    with output_file(file, is_packed=file.endswith(".gz")) as target:
         work = _write(graph, settings, target, format_, segments, own)
         count = finished(work, lambda: "No file was written. Run the export again.")
     outcome = counted(count, time.monotonic() - started)
@@ -98,46 +95,3 @@ def _line(interchange: Interchange, graph: Graph, item: Item, format_: LineForma
         raise CommandError(
             f"the item with {key} cannot be written as plain JSON: {error}", "Use --format typed"
         ) from None
-
-
-@contextmanager
-def _target(file: str) -> Generator[IO[bytes], None, None]:
-    """The output. A file appears when it is complete; after an error, the old file, if any, is still there."""
-    if file == STANDARD_INPUT:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    path = Path(file)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise CommandError(f"{file} cannot be written: {what}", "Name another file")
-    if path.exists() and not path.is_file():
-        # A device or a pipe is written to, never replaced.
-        with path.open("wb") as device:
-            yield device
-        return
-    # Replace the target of a link, not the link.
-    with _replacing(Path(os.path.realpath(path)), is_packed=file.endswith(".gz")) as part:
-        yield part
-
-
-@contextmanager
-def _replacing(path: Path, *, is_packed: bool) -> Generator[IO[bytes], None, None]:
-    """A file beside this one, which takes its place after all was written without an error."""
-    with replacing(path) as part:
-        if is_packed:
-            # No name and no time in the header, so that an unchanged table gives an unchanged file.
-            with gzip.GzipFile(filename="", fileobj=part, mode="wb", mtime=0) as packed:
-                yield packed  # type: ignore[misc]  # a GzipFile takes bytes as a file does
-        else:
-            yield part
-        part.flush()
-        os.fsync(part.fileno())
-        Path(part.name).chmod(0o666 & ~_umask())
-
-
-def _umask() -> int:
-    """The permission bits that new files do not get."""
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -9,6 +9,7 @@ import typer
 
 from keygraph.dynamo.store import UnreadStore
 from keygraph_server.errors import CommandError, printable
+from keygraph_server.jobs.replacing import output_file
 from keygraph_server.models import configured_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
@@ -70,7 +71,8 @@ def trust(
     ]
     columns = ("operation", "id", "requests", "round trips", "read units")
     out().print(grid("The most that each document can cost", columns, rows))
-    output.write_text(text, "utf-8")
+    with output_file(str(output)) as file:
+        file.write(text.encode())
     typer.echo(
         f"\nWrote {output}: {len(trusted)} {'document' if len(trusted) == 1 else 'documents'}. Serve it with KEYGRAPH_TRUSTED_DOCUMENTS={output}"
     )
