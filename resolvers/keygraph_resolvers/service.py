@@ -29,13 +29,7 @@ from keygraph_resolvers.hooks import Hooks
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import exceeded_error, refused_error
 from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
-from keygraph_resolvers.plan.documents import (
-    SHORT_TEXT,
-    Documents,
-    OperationRequest,
-    PreparedOperation,
-    Refused,
-)
+from keygraph_resolvers.plan.documents import Documents, OperationRequest, PreparedOperation, Refused
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
@@ -152,11 +146,8 @@ class Service:
                 bound = observation.bound = Bound(plan, run)
                 if bound.known is None and plan.roots:
                     # It may take milliseconds.
-                    async with self._documents.turn(request, ends):
-                        await asyncio.sleep(0)
-                        is_short, limit = len(request.document) <= SHORT_TEXT, self._limit_error
-                        error = limit(bound) if is_short else await self._thread.run(limit, bound)
-                        self._documents.keep_plan(prepared.operation, plan, prepared.values.coerced)
+                    error = await self._documents.in_turn(request, ends, partial(self._limit_error, bound))
+                    self._documents.keep_plan(prepared.operation, plan, prepared.values.coerced)
                 else:
                     error = self._limit_error(bound)
         except Refused as wrong:

@@ -15,9 +15,14 @@ from keygraph.admission import Admission, Overloaded
 from keygraph.dynamo.store import Answer, PassingStore, Query, Request
 from keygraph.turns import BUDGET, WorkBudget
 from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.engine import engine
+from keygraph_resolvers.engine.engine import rounds
+from keygraph_resolvers.plan.documents import SHORT_TEXT, Documents
 from tests.resolvers.worlds import World, world
 
 READ = 'query @consistent { user(userId: "12345") { name } }'  # not one that operations share
+LONG = " " * SHORT_TEXT
+"""Behind a document, so that a thread reads it."""
 BUSY = {
     "errors": [
         {
@@ -106,32 +111,39 @@ async def test_refusals_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
     assert admission.refusals.count == 1_000
 
 
-async def test_new_documents_leave_turns_to_others(shop: World) -> None:
-    known = '{ user(userId: "1") { name } }'
-    service = shop.service
-    await service.execute(known)
-    ended: list[str] = []
+async def test_what_others_have_sent_meanwhile_keeps_no_new_document_waiting(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each new one takes the time of a round, also of a client that sends as many as others. What is known passes them."""
+    parsed, work = list[str](), Documents._parsed
+    monkeypatch.setattr(engine, "perf_counter", lambda: float(len(parsed)))
+    monkeypatch.setattr(Documents, "_parsed", lambda self, text: (parsed.append(text), work(self, text))[1])
 
-    async def ask(name: str, document: str) -> None:
-        await service.execute(document)
-        ended.append(name)
+    async def send(client: str, names: str) -> None:
+        for name in names:
+            await rounds().enter(client)
+            await shop.service.execute(OperationRequest(f"{{ {name}: __typename }}", viewer={"sub": client}))
 
-    fields = " ".join(f"a{number}: name" for number in range(10))
-    new = [f'{{ user(userId: "{number}") {{ {fields} }} }}' for number in range(30)]
-    burst = [asyncio.create_task(ask("new", document)) for document in new]
-    await asyncio.sleep(0)
-    burst.append(asyncio.create_task(ask("known", known)))
-    await asyncio.gather(*burst)
-    assert ended.index("known") < 5
+    await send("known", "k")
+    others = [asyncio.create_task(send(f"client {number}", "abcdef")) for number in range(40)]
+    known, new = asyncio.create_task(send("known", "k")), asyncio.create_task(send("new", "uvwxyz"))
+    turns = 0
+    while not new.done():
+        turns += 1
+        await asyncio.sleep(0)
+        assert known.done() or len(parsed) < 5
+    assert turns < 100
+    await asyncio.gather(*others)
+    assert len(parsed) == 13
 
 
 async def test_new_documents_have_their_time_and_their_number(shop: World) -> None:
     service = world(shop.graph, shop.tracer.store, max_running=2, max_waiting=3).service
-    answers = await asyncio.gather(*(service.execute(f"{{ a{number}: __typename }}") for number in range(8)))
-    codes = [answer["errors"][0]["extensions"]["code"] for answer in answers if "errors" in answer]
-    assert codes == ["UNAVAILABLE"] * 2
+    answers = await asyncio.gather(*(service.execute(f"{{ a{number} }}{LONG}") for number in range(8)))
+    codes = [answer["errors"][0]["extensions"]["code"] for answer in answers]
+    assert codes.count("UNAVAILABLE") == 2
     late = world(shop.graph, shop.tracer.store, operation_timeout=0.000001).service
-    [error] = (await late.execute("{ __typename }"))["errors"]
+    [error] = (await late.execute("{ __typename }" + LONG))["errors"]
     assert error["extensions"]["code"] == "TIMEOUT"
 
 

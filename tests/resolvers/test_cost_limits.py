@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from keygraph_resolvers import OperationRequest
+from keygraph_resolvers.engine import engine
 from keygraph_resolvers.plan.bound import Bound
 from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import World, book_item, loan_item, member_item
@@ -55,6 +56,7 @@ async def test_an_operation_that_is_refused_again_is_not_computed_again(
 async def test_bounds_of_new_page_sizes_are_computed_one_at_a_time(
     books: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engine, "TURN_SECONDS", 0.0)
     service = books.served(cost_limit=20).service
     document = (
         (LOANS % 0).replace("{ member", "query ($first: Int) { member").replace("first: 0", "first: $first")

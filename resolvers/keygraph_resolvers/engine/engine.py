@@ -785,6 +785,12 @@ class SharedRounds:
         if turn is not None:
             await turn
 
+    async def wait_for_time(self, client: str) -> None:
+        """Waits for a round with time for work of milliseconds, if there is none left in this one."""
+        self.count(0.0)
+        if perf_counter() > self.ends:
+            await self.queue(0, client, is_turn=True)
+
     def may_be_over(self) -> bool:
         """Whether what a client has sent may have to wait. Most is read without a new clock of a round."""
         self._read += 1

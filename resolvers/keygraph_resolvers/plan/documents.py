@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from graphql import (
     DocumentNode,
@@ -37,6 +36,7 @@ from keygraph.kept import SizedCache
 from keygraph.limits import Limits
 from keygraph.model.permissions import Permissions
 from keygraph_resolvers.codes import OperationCode
+from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, bare, public_error, words_of
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.compile import compile_plan
@@ -56,6 +56,8 @@ from keygraph_resolvers.read.meter import Holding, MeteredStore
 from keygraph_resolvers.read.recording import Reads
 from keygraph_resolvers.worker_thread import WorkerThread
 
+ResultT = TypeVar("ResultT")
+
 _ENTRY_BYTES = 25_000
 """The base size of a document or a plan. These sizes were measured with tracemalloc on the examples' operations."""
 _TOKEN_BYTES = 600
@@ -72,8 +74,8 @@ _NO_VALUES = VariableValues({}, {})
 _FEW_VALUES = 300
 """Variables with more values are read in a thread."""
 SHORT_TEXT = 400
-"""The longest new document, in characters, that is read and planned at once, in up to 5 ms. For longer ones, a thread
-does it."""
+"""The longest new document, in characters, that is read and planned in a round of the event loop, in up to 5 ms. For longer
+ones, a thread does it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -337,7 +339,6 @@ class Documents:
             except GraphQLError as error:
                 raise Refused([public_error(error)]) from None
         document = self.known(text)
-        is_new = document is None
         if read is not None:
             document = await read(partial(self._read_in_turn, request, ends))
         elif document is None:
@@ -359,25 +360,16 @@ class Documents:
         count = self.counted(variables)
         if count > _FEW_VALUES:
             # An empty object of a type with many fields is one value, and each of the fields is looked for in it.
-            async with self.turn(request, ends):
-                values = await self._thread.run(self.values, document, operation, variables)
+            read_values = partial(self.values, document, operation, variables)
+            values = await self.in_turn(request, ends, read_values, is_long=True)
         else:
             values = self.values(document, operation, variables)
-        planned = document, operation, values.coerced
-        plan = self._known_plan(operation, values.coerced)
-        if plan is None and is_new and len(text) <= SHORT_TEXT:
-            # The plan of a new document is made in the same turn in which the document was read.
-            plan = self.plan(*planned)
-        elif plan is None:
-            async with self.turn(request, ends):
-                if len(text) <= SHORT_TEXT:
-                    await asyncio.sleep(0)
-                    plan = self.plan(*planned)
-                else:
-                    # Another client may have sent it meanwhile.
-                    plan = self._known_plan(operation, values.coerced) or self.keep_plan(
-                        operation, await self._thread.run(self._compiled, *planned), values.coerced
-                    )
+        known = partial(self._known_plan, operation, values.coerced)
+        plan = known()
+        if plan is None:
+            compiled = partial(self._compiled, document, operation, values.coerced)
+            plan = await self.in_turn(request, ends, compiled, known)
+            self.keep_plan(operation, plan, values.coerced)
         return PreparedOperation(document, operation, variables, count, values, plan)
 
     def operation(self, document: Document, name: str | None) -> DocumentOperation:
@@ -395,23 +387,30 @@ class Documents:
         return found
 
     async def _read_in_turn(self, request: OperationRequest, ends: float) -> Document:
-        """Returns the document of a request. A long new one is read in a thread."""
-        text = request.document
-        known = self.known(text)
-        if known is not None:
-            return known
-        async with self.turn(request, ends):
-            if len(text) <= SHORT_TEXT:
-                await asyncio.sleep(0)
-                return self.read(text)
-            # Another client may have sent it meanwhile.
-            return self.known(text) or self.keep(await self._thread.run(self._parsed, text))
+        """Returns the document of a request."""
+        known, parsed = partial(self.known, request.document), partial(self._parsed, request.document)
+        return known() or self.keep(await self.in_turn(request, ends, parsed, known))
 
-    @asynccontextmanager
-    async def turn(self, request: OperationRequest, ends: float) -> AsyncIterator[None]:
-        """What is new is prepared one at a time, and all others have their turn between two."""
-        async with asyncio.timeout_at(ends), self._preparing.place(clients=request.clients):
-            yield
+    async def in_turn(
+        self,
+        request: OperationRequest,
+        ends: float,
+        work: Callable[[], ResultT],
+        known: Callable[[], ResultT | None] = lambda: None,
+        *,
+        is_long: bool = False,
+    ) -> ResultT:
+        """Returns the result of work that prepares a request, or what is known when its turn comes: another client may have
+        sent it meanwhile. For a short document, that is a round of the event loop with time for it. For a long one, a thread
+        does one at a time."""
+        async with asyncio.timeout_at(ends):
+            if len(request.document) <= SHORT_TEXT and not is_long:
+                await rounds().wait_for_time(next(iter(request.clients), ""))
+                found = known()
+                return work() if found is None else found
+            async with self._preparing.place(clients=request.clients):
+                found = known()
+                return await self._thread.run(work) if found is None else found
 
     def values(
         self, document: Document, operation: DocumentOperation, given: Mapping[str, Any]
