@@ -102,11 +102,10 @@ class WorkFile:
                 problem = f"{path} does not belong to a job of this table with this model and these options"
                 raise UnusableWorkFile(problem, "Run it without --resume")
             self.put("what", [*what])
-        except sqlite3.OperationalError as error:
+        except BaseException as error:
             self._database.close()
-            raise self._unusable(error) from None
-        except BaseException:
-            self._database.close()
+            if isinstance(error, sqlite3.OperationalError):
+                raise self._unusable(error) from None
             raise
 
     def _refuse_other_content(self) -> None:

@@ -369,12 +369,10 @@ async def test_nothing_is_acknowledged_after_another_process_has_lost_the_file(
             away.replace(path)
         else:
             os.utime(path)
-        assert "shop.db was replaced" in (one.outage or "")
-        one._writing.executor.submit(int).result()
+        assert "shop.db was replaced" in _noticed(one)
         with pytest.raises(Unavailable):
             await put(other, {"PK": "p", "SK": "lost"})
-    async with open_sqlite(path, SHOP) as shop:
-        assert (await shop.send(Count("p"))).count == 1
+    assert await _count(path) == 1
 
 
 async def test_what_is_acknowledged_before_another_process_takes_the_log_away_is_kept(
@@ -397,8 +395,7 @@ async def test_what_is_acknowledged_before_another_process_takes_the_log_away_is
         assert "shop.db was replaced" in (one.outage or "")
         await one._writing.run(int)
         await one.close()
-    async with open_sqlite(path, SHOP) as shop:
-        assert (await shop.send(Count("p"))).count == 2
+    assert await _count(path) == 2
 
 
 async def _refused(shop: SQLiteStore) -> str:
@@ -411,8 +408,20 @@ async def _refused(shop: SQLiteStore) -> str:
             await shop.send(BatchGet((("p", "lost"),)))
         except Unavailable as read:
             refused = str(read)
-    assert problem == shop.outage
+    assert problem == _noticed(shop)
     return problem
+
+
+def _noticed(shop: SQLiteStore) -> str:
+    """Returns what the store finds of its files, when its writer has done what that needs."""
+    found = shop.outage or ""
+    shop._writing.executor.submit(int).result()
+    return found
+
+
+async def _count(path: Path) -> int:
+    async with open_sqlite(path, SHOP) as shop:
+        return (await shop.send(Count("p"))).count
 
 
 @pytest.mark.parametrize(
@@ -479,7 +488,6 @@ async def test_a_log_that_was_cut_takes_nothing_else_along(
         with shop._writing.connection() as writer:
             writer.set_trace_callback(cut_and_look)
         await _refused(shop)
-        shop._writing.executor.submit(int).result()
         shutil.copytree(tmp_path, tmp_path / "copied", ignore=shutil.ignore_patterns("copied"))
     for each in (tmp_path / "copied" / "shop.db", path):
         async with open_sqlite(each, SHOP) as shop:
@@ -494,7 +502,6 @@ async def test_a_file_that_comes_back_is_used_again(tmp_path: Path, caplog: pyte
         path.rename(away)
         await _refused(shop)
         # Whoever puts another file there does not find this one's writes in its log.
-        shop._writing.executor.submit(int).result()
         assert path.with_name("shop.db-wal").stat().st_size == 0
         away.rename(path)
         assert shop.outage is None
@@ -516,8 +523,7 @@ async def test_a_file_that_came_back_after_another_one_was_there_is_not_used(
         assert f"shop.db{ending} was replaced" in (shop.outage or "")
         away.rename(log)
         assert f"shop.db{ending} was replaced" in await _refused(shop)
-    async with open_sqlite(path, SHOP) as shop:
-        assert (await shop.send(Count("p"))).count == 1
+    assert await _count(path) == 1
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
@@ -551,8 +557,7 @@ async def test_nobody_makes_a_log_beside_a_file_that_another_process_uses(
         (tmp_path / "away").rename(path.with_name(f"shop.db{ending}"))
         assert shop.outage is None
         await put(shop, {"PK": "p", "SK": "after"})
-    async with open_sqlite(path, SHOP) as shop:
-        assert (await shop.send(Count("p"))).count == 2
+    assert await _count(path) == 2
 
 
 @pytest.mark.parametrize("is_away_before", [False, True])
@@ -569,8 +574,7 @@ async def test_another_file_gets_a_log_of_its_own(tmp_path: Path, is_away_before
         if is_away_before:
             await _refused(shop)
         (tmp_path / "other.db").rename(path)
-        assert "shop.db was replaced" in (shop.outage or "")
-        shop._writing.executor.submit(int).result()
+        assert "shop.db was replaced" in _noticed(shop)
         assert not path.with_name("shop.db-wal").exists()
         async with open_sqlite(path, SHOP) as other:
             assert (await other.send(Count("199"))).count == 1
@@ -619,16 +623,14 @@ async def test_a_log_that_somebody_reads_is_left_later(
         await put(shop, {"PK": "p", "SK": "new"})
         path.rename(away)
         _put_another(path)
-        assert "shop.db was replaced" in (shop.outage or "")
-        shop._writing.executor.submit(int).result()
+        assert "shop.db was replaced" in _noticed(shop)
         if is_stopped:
             await shop.close()
             assert "keep both together" in caplog.messages[-1]
         assert path.with_name("shop.db-wal").exists()
         reader.close()
         if not is_stopped:
-            assert "shop.db was replaced" in (shop.outage or "")
-            shop._writing.executor.submit(int).result()
+            assert "shop.db was replaced" in _noticed(shop)
             assert _names(tmp_path) == ["away.db", "shop.db"]
     if not is_stopped:
         async with open_sqlite(away, SHOP) as moved:
@@ -660,7 +662,6 @@ async def test_who_has_put_another_file_there_keeps_its_log(tmp_path: Path) -> N
     async with opened(path, {"PK": "p", "SK": "old"}) as shop:
         path.unlink()
         await _refused(shop)
-        shop._writing.executor.submit(int).result()
         _put_another(path)
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("PRAGMA journal_mode = WAL")
@@ -678,7 +679,6 @@ async def test_a_log_that_another_program_has_written_into_is_not_copied(tmp_pat
         shutil.copy(path, tmp_path / "other.db")
         path.rename(away)
         await _refused(shop)
-        shop._writing.executor.submit(int).result()
         (tmp_path / "other.db").rename(path)
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("PRAGMA journal_mode = WAL")
@@ -689,10 +689,24 @@ async def test_a_log_that_another_program_has_written_into_is_not_copied(tmp_pat
             assert shop._files.log_file.seek(0, 2) > 0
             path.rename(away)
             await _refused(shop)
-        path.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+    away.rename(path)
+    assert await _count(path) == 1
+
+
+async def test_who_stops_before_it_has_noticed_that_the_file_is_back_takes_no_writes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, away = tmp_path / "shop.db", tmp_path / "away.db"
+    monkeypatch.setattr(engine, "_WATCHED_SECONDS", 3600)
+    async with opened(path) as first, open_sqlite(path, SHOP) as late:
+        path.rename(away)
+        for shop in (first, late):
+            assert "shop.db was moved" in _noticed(shop)
         away.rename(path)
-    async with open_sqlite(path, SHOP) as shop:
-        assert [item["SK"] for item in (await shop.send(Query("p"))).items] == ["before"]
+        assert first.outage is None
+        await put(first, {"PK": "p", "SK": "acknowledged"})
+    assert await _count(path) == 1
 
 
 _ANOTHER_PROGRAM = """
@@ -711,17 +725,13 @@ async def test_a_log_is_not_copied_after_another_file_was_there(tmp_path: Path) 
     async with opened(path, {"PK": "p", "SK": "before", "text": "x" * 300_000}) as shop:
         path.rename(away)
         await _refused(shop)
-        shop._writing.executor.submit(int).result()
         command = [sys.executable, "-c", _ANOTHER_PROGRAM, path]
         await asyncio.to_thread(subprocess.run, command, check=True)
-        assert "replaced" in str(shop.outage)
-        shop._writing.executor.submit(int).result()
+        assert "replaced" in _noticed(shop)
         path.unlink()
         away.rename(path)
-        assert "replaced" in str(shop.outage)
-        shop._writing.executor.submit(int).result()
-    async with open_sqlite(path, SHOP) as shop:
-        assert [item["SK"] for item in (await shop.send(Query("p"))).items] == ["before"]
+        assert "replaced" in _noticed(shop)
+    assert await _count(path) == 1
 
 
 @pytest.mark.parametrize("is_emptied", [False, True])

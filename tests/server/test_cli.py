@@ -594,14 +594,12 @@ class TestServe:
         )
 
     def test_a_store_that_is_not_running(self) -> None:
-        result = run("serve", "--model", "library", "--store", "http://127.0.0.1:9", "--port", "0")
-        assert result.exit_code == 1
-        assert result.stderr.startswith("keygraph: the store http://127.0.0.1:9 does not answer: ")
-        assert len(result.stderr.splitlines()) == 1
+        problem = refused("serve", "--model", "library", "--store", "http://127.0.0.1:9", "--port", "0")
+        assert problem.startswith("the store http://127.0.0.1:9 does not answer: ")
+        assert len(problem.splitlines()) == 1
 
     def test_a_file_that_is_no_database(self, library: Path) -> None:
         (library / "notes.txt").write_text("not a database, but long enough to be looked at as one" * 40)
-        result = run("serve", "--model", "library", "--store", "sqlite:notes.txt", "--port", "0")
-        assert result.exit_code == 1
-        assert "it is not a SQLite file" in result.stderr
-        assert len(result.stderr.splitlines()) == 1
+        problem = refused("serve", "--model", "library", "--store", "sqlite:notes.txt", "--port", "0")
+        assert "it is not a SQLite file" in problem
+        assert len(problem.splitlines()) == 1

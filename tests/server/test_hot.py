@@ -371,10 +371,9 @@ class TestCommand:
         assert refused("hot", "--model", "league_hot", "--url", "http://127.0.0.1:1").startswith(
             "http://127.0.0.1:1 does not report costs: "
         )
-        result = run("hot", "--model", "league_hot")
-        assert result.exit_code == 1
-        assert result.stderr.startswith("keygraph: no server is given. Name its metrics port: ")
-        assert "set KEYGRAPH_METRICS_PORT" in result.stderr
+        problem = refused("hot", "--model", "league_hot")
+        assert problem.startswith("no server is given. Name its metrics port: ")
+        assert "set KEYGRAPH_METRICS_PORT" in problem
 
     def test_a_password_in_an_address_is_not_printed(self) -> None:
         result = run("hot", "--model", "league_hot", "--url", "http://user:hunter2@127.0.0.1")

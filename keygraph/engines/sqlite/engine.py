@@ -186,9 +186,10 @@ class SQLiteStore:
             # A file that is replaced right before a stop would be opened with this log. The writer does what the look finds.
             for task in () if self._is_log_empty else (self._look, int):
                 self._writing.executor.submit(task).result()
-            if self._outage is not None and self._is_log_empty and not self._files.is_another_there:
-                # What was written since then is not this file's. SQLite copies it if the file is in its place again.
-                self._files.void_log()
+            files, has_left = self._files, self._outage is not None and self._is_log_empty
+            if has_left and files.problem() and not files.is_another_there:
+                # What was written since then is not this file's. Others write into the log of one that is back.
+                files.void_log()
             if self._outage is not None and not self._is_log_empty and self._files.is_log_whole:
                 _log.error(
                     "The last writes are only in the -wal file, which another process reads: keep both together"
