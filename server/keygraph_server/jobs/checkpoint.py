@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -93,7 +93,7 @@ class StateFile:
 
     def clear(self) -> None:
         """Deletes the file: the command is done, or starts over."""
-        if self.path.exists():
+        with suppress(FileNotFoundError, NotADirectoryError):  # also by another run of the same command
             self.path.unlink()
 
 
