@@ -137,6 +137,17 @@ async def test_what_others_have_sent_meanwhile_keeps_no_new_document_waiting(
     assert len(parsed) == 13
 
 
+async def test_a_new_document_that_finds_time_counts_as_one_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "perf_counter", lambda: 0.0)
+    turns = [rounds().enter("other")]
+    await rounds().wait_for_time("new")
+    turns += [rounds().enter(client) for client in ("new", "known")]
+    await turns[2]
+    assert [turn.done() for turn in turns] == [True, False, True]
+
+
 async def test_new_documents_have_their_time_and_their_number(shop: World) -> None:
     service = world(shop.graph, shop.tracer.store, max_running=2, max_waiting=3).service
     answers = await asyncio.gather(*(service.execute(f"{{ a{number} }}{LONG}") for number in range(8)))

@@ -790,6 +790,8 @@ class SharedRounds:
         self.count(0.0)
         if perf_counter() > self.ends:
             await self.queue(0, client, is_turn=True)
+        elif self.waiting:
+            self._had[client] += _MOST_WAITED
 
     def may_be_over(self) -> bool:
         """Whether what a client has sent may have to wait. Most is read without a new clock of a round."""
