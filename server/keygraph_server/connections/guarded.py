@@ -155,7 +155,7 @@ class GuardedConnection(asyncio.Protocol):
         self.gate.leave(self)
         self.reading, self.flow.connection = DISCARDED, None
         given = {"config": self.config, "server_state": self.server_state, "app_state": self.app_state}
-        websocket = WebSocketConnection(self.gate, self.address, **given)
+        websocket = WebSocketConnection(self.gate, self.address, self._reads_for, **given)
         self.transport.set_protocol(websocket)
         websocket.connection_made(self.transport)
         read = [each for each in self.headers if len(each[1]) <= _LONGEST_OFFER or each[0] not in _OFFERS]
@@ -354,10 +354,8 @@ class GuardedConnection(asyncio.Protocol):
         # For most requests, the bytes since the head began are fewer than the limit. Of others behind one, none count.
         if not 0 < self.received <= settings.max_head_bytes:
             size = len(method) + len(target) + len("  HTTP/1.1\r\n\r\n")
-            if (
-                size + sum(len(name) + len(value) + len(": \r\n") for name, value in fields)
-                > settings.max_head_bytes
-            ):
+            size += sum(len(name) + len(value) + len(": \r\n") for name, value in fields)
+            if size > settings.max_head_bytes:
                 return refusals.head_too_large(settings.max_head_bytes)
         if method == b"CONNECT":
             return refusals.NO_TUNNEL

@@ -43,10 +43,11 @@ _POLICY, _TOO_LARGE = 1008, 1009
 class WebSocketConnection(WSProtocol):
     """A WebSocket with limits."""
 
-    def __init__(self, gate: ConnectionGate, address: str, **given_by_uvicorn: Any) -> None:
+    def __init__(self, gate: ConnectionGate, address: str, reads_for: str, **given_by_uvicorn: Any) -> None:
         super().__init__(**given_by_uvicorn)
         self.gate = gate
         self.address = address
+        self._reads_for = reads_for
         self.held = 0
         self._unsent = Unsent()
         self._unread = b""
@@ -90,7 +91,7 @@ class WebSocketConnection(WSProtocol):
         self._unparsed += len(data)
         self._unread += data
         if self._turn is None:
-            turn = rounds().enter_if_over(self.address)
+            turn = rounds().enter_if_over(self._reads_for)
             if turn is None:
                 self.handle_events()
             else:
@@ -140,7 +141,7 @@ class WebSocketConnection(WSProtocol):
         else:
             self._has_more, self._unparsed = False, 0
         if self._has_more and self._turn is None and self.queue.qsize() < _MOST_QUEUED:
-            self._wait(rounds().enter(self.address))
+            self._wait(rounds().enter(self._reads_for))
         self._settle()
 
     def handle_message(self, event: events.TextMessage | events.BytesMessage) -> None:
@@ -168,7 +169,7 @@ class WebSocketConnection(WSProtocol):
         if self.queue.empty():
             self.read_paused, self._queued = False, 0
             if self._has_more and self._turn is None and not self.disconnected:
-                self._wait(rounds().enter(self.address))
+                self._wait(rounds().enter(self._reads_for))
         self._settle()
         return message
 
