@@ -175,6 +175,11 @@ class TestTokens:
                 ssh,
                 ssh + " somebody@host\n",
                 ' {"kty": "RSA"} ',
+                "\n".join(pem(key).splitlines()[1:]),
+                lines.replace("\n", "\\n"),
+                base64.b64encode(pem(key).encode()).decode(),
+                der.hex(),
+                ssh.split()[1],
             ):
                 with pytest.raises(ValueError, match="a public key that is not in PEM"):
                     FixedKey(text)

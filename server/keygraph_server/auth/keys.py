@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from itertools import product
 from time import monotonic
 from typing import Any, TypeAlias
 from urllib.error import HTTPError
@@ -29,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
     load_ssh_public_key,
 )
+from cryptography.x509 import load_der_x509_certificate
 from jwt import PyJWK
 
 from keygraph.daemon_thread import in_daemon_thread
@@ -108,16 +110,21 @@ class FixedKey:
 
 
 def _is_public_key(text: str) -> bool:
-    """Whether a text is a JWK, a public key of SSH, or the base64 of PEM without its first and last line."""
-    if text.lstrip().startswith("{"):
+    """Whether a text is a JWK, or a public key or certificate of SSH or PEM, without its first or last line, or encoded."""
+    if text.lstrip().startswith(("{", "[")) or "PUBLIC KEY" in text or "-----END" in text:
         return True
-    with suppress(ValueError, UnsupportedAlgorithm):
-        load_ssh_public_key(text.strip().encode())
-        return True
-    with suppress(ValueError, UnsupportedAlgorithm):
-        load_der_public_key(b64decode(text.replace("-", "+").replace("_", "/") + "=="))
-        return True
-    return False
+    encodings = [text.strip().encode()]
+    with suppress(ValueError):
+        standard = text.replace("\\n", "").replace("-", "+").replace("_", "/")
+        encodings.append(b64decode(standard + "=="))
+    with suppress(ValueError):
+        encodings.append(bytes.fromhex(text))
+    loads = load_ssh_public_key, load_der_public_key, load_pem_public_key, load_der_x509_certificate
+    for encoded, load in product(encodings, loads):
+        with suppress(ValueError, UnsupportedAlgorithm):
+            load(encoded)
+            return True
+    return any(encoded[4:].startswith((b"ssh-", b"ecdsa-")) for encoded in encodings)
 
 
 def _algorithms_of(key: object) -> Sequence[str]:
