@@ -228,7 +228,7 @@ class Service:
     ) -> dict[str, Any]:
         """Returns the response when its turn has come, if it comes before the event loop's clock reaches `ends`. An
         operation that reads nothing does not wait."""
-        plan, bound, place = prepared.plan, request.observation.bound, None
+        plan, place = prepared.plan, None
         budget = WorkBudget()
         budget.seconds = run.limits.operation_work
         budget.client = request.clients[0] if request.clients else ""
@@ -237,19 +237,19 @@ class Service:
             self._deadlines = Deadlines()
         try:
             with Wait(self._deadlines, ends):
-                if plan.roots or plan.foreign:
-                    size = _ITEMS_OF_A_VALUE * prepared.count if bound is None else _size_of(bound)
+                size, error = _ITEMS_OF_A_VALUE * prepared.count, None
+                prepare = partial(self._prepare_writes, prepared, run, request, budget)
+                waits_unprepared = bool(plan.writes) and size >= ITEMS_OF_A_PLACE
+                if plan.writes and not waits_unprepared:
+                    # Only its bound says how large it is.
+                    error = await prepare()
+                if error is None and (plan.roots or plan.foreign):
+                    bound = None if waits_unprepared else request.observation.bound
+                    size = size if bound is None else _size_of(bound, is_mutation=plan.is_mutation)
                     place = await self.admission.enter(size, request.clients)
                     budget.leave_place = partial(self.admission.leave_to_others, place)
-                error = await self._prepare_writes(prepared, run, request, budget) if plan.writes else None
-                bound = request.observation.bound
-                if plan.writes and place is not None and bound is not None and error is None:
-                    # Nothing limits how many edges are deleted with a node.
-                    size = max(ITEMS_OF_A_PLACE if bound.open_places else 0, _size_of(bound))
-                    if size >= ITEMS_OF_A_PLACE:
-                        self.admission.leave(place)
-                        place = budget.leave_place = None
-                        place = await self.admission.enter(size, request.clients)
+                if waits_unprepared:
+                    error = await prepare()
                 return await self._respond(prepared, run) if error is None else {"errors": [error]}
         except (Overloaded, TooMuchWork) as refused:
             return {"errors": [public_error(caused(refused))]}
@@ -345,9 +345,11 @@ class Service:
         return results
 
 
-def _size_of(bound: Bound) -> int:
+def _size_of(bound: Bound, *, is_mutation: bool) -> int:
     """Returns the most items, or requests, for which the operation has places."""
-    return max(bound.total.items - bound.total.counted, bound.total.requests)
+    # Nothing limits how many edges are deleted with a node.
+    least = ITEMS_OF_A_PLACE if is_mutation and bound.open_places else 0
+    return max(least, bound.total.items - bound.total.counted, bound.total.requests)
 
 
 def _hash_of(prepared: PreparedOperation, request: OperationRequest) -> bytes:

@@ -14,6 +14,7 @@ import pytest
 from keygraph.admission import Admission, Overloaded
 from keygraph.dynamo.store import Answer, PassingStore, Query, Request
 from keygraph.turns import BUDGET, WorkBudget
+from keygraph_examples.social import graph as social
 from keygraph_resolvers import OperationRequest
 from keygraph_resolvers.engine import engine
 from keygraph_resolvers.engine.engine import rounds
@@ -351,6 +352,21 @@ async def test_large_mutations_leave_places_to_small_operations(shop: World, mut
     hung.answers.set()
     await asyncio.gather(*tasks)
     assert busy.service.admission.taken == {}
+
+
+async def test_a_mutation_of_many_values_waits_for_its_place_without_what_it_writes(shop: World) -> None:
+    busy = world(social, Hung(shop.tracer.store), max_running=4)
+    tasks = await begun(busy, READ, 4)
+    many = "mutation ($inputs: [PutFriendshipInput!]!) { putFriendships(input: {inputs: $inputs}) { clientMutationId } }"
+    friends = [
+        {"userId": "a", "friendId": f"{number}", "friendshipSince": "2024-01-01"} for number in range(90)
+    ]
+    request = OperationRequest(many, {"inputs": friends})
+    tasks.append(asyncio.create_task(busy.service.execute(request)))
+    await begun(busy, "{ __typename }", 1)
+    assert (busy.service.admission.waiting, request.observation.bound) == (1, None)
+    for task in tasks:
+        task.cancel()
 
 
 async def test_items_that_the_store_only_counts_take_no_places(shop: World) -> None:
