@@ -153,7 +153,8 @@ def _called(method: Method, of: Record) -> object:
     try:
         found: object = method.function(instance(of.record, of.item, method.needs))
     except Exception as error:
-        return object() if method.parameters or method.injected else str(error)
+        own = str(error) if isinstance(error, CorruptItem) else Exception
+        return object() if method.parameters or method.injected else own
     if inspect.iscoroutine(found):
         found.close()
         return object()

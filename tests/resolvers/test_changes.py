@@ -232,6 +232,10 @@ class Gift:
     def is_near(self) -> bool:
         return self.place.startswith("h")
 
+    @called(needs=("place",), access=[read()])
+    def number(self) -> int:
+        raise ValueError(self.place)
+
 
 club = Graph(TABLE, Person, Membership, Group, Likes, Gift)
 

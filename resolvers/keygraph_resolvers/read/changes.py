@@ -235,8 +235,11 @@ def named(record: RecordType) -> tuple[str, ...]:
 
 
 def _value(read: Callable[[Item], object], item: Item) -> object:
-    """Returns a value of an item; for one that does not fit its declaration, or that a method fails on, its error in words."""
+    """Returns a value of an item; for one that does not fit its declaration, its error in words. Those of a method that
+    fails are told to nobody."""
     try:
         return read(item)
-    except Exception as error:
-        return type(error), str(error)
+    except CorruptItem as error:
+        return CorruptItem, str(error)
+    except Exception:
+        return Exception
