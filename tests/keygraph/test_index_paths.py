@@ -12,33 +12,6 @@ from tests.keygraph.shown_paths import by_day, graph, gsi1, shown, shown_list
 # --- Indexes without templates ------------------------------------------------------------------------
 
 
-def test_an_inverted_index_needs_no_templates() -> None:
-    inverted = Index("reverse-lookup-index", "relatedObjectId", "objectId")
-    table = Table("Tests", partition_key="objectId", sort_key="relatedObjectId", indexes=[inverted])
-
-    @node("AGENT#{agent_id}")
-    class Agent:
-        agent_id: ID
-        calls: Many[Call] = many()
-
-    @node("CUSTOMER#{customer_id}")
-    class Customer:
-        customer_id: ID
-        calls: Many[Call] = many()
-
-    @edge("{agent}", "{customer}")
-    class Call:
-        agent: Agent
-        customer: Customer
-
-    made = graph(Agent, Customer, Call, table=table)
-    assert shown_list(made, "Agent", "calls").startswith("None agent: AGENT#")
-    assert shown_list(made, "Customer", "calls") == (
-        "reverse-lookup-index customer: CUSTOMER#{customer.customer_id} / AGENT# + {agent.agent_id}"
-    )
-    assert made.root_lists == ()
-
-
 def test_an_inverted_index_offers_a_list_at_the_root_where_it_is_asked_for() -> None:
     inverted = Index("inverted", "SK", "PK")
     table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[inverted])

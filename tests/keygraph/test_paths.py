@@ -10,7 +10,7 @@ import pytest
 from keygraph import ID, Many, edge, many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.lists.query import ListForm
-from keygraph.lists.ranges import KeyArguments, beginning_with
+from keygraph.lists.ranges import beginning_with
 from keygraph_examples import billing, cargo, commerce, education, social, talent
 from tests.keygraph.shown_paths import graph, gsi1, shown, shown_list
 
@@ -103,32 +103,6 @@ def test_the_table_may_be_chosen() -> None:
     assert [argument.name for argument in made.node_lists["Fleet", "in_region"].required] == ["region"]
 
 
-def test_a_field_in_the_partition_is_a_required_argument() -> None:
-    @node("USER#{user_id}")
-    class User:
-        user_id: ID
-        games: Many[Game] = many()
-
-    @record("{user}#MAP#{map_name}", "{map_name}#{level:03d}#{game_id}")
-    class Game:
-        user: User
-        map_name: str
-        level: int
-        game_id: ID
-
-    made = graph(User, Game)
-    path = made.node_lists["User", "games"]
-    assert [(argument.name, argument.optional) for argument in path.required] == [("map_name", False)]
-    assert [(argument.name, argument.has_range, argument.is_text) for argument in path.ranged] == [
-        ("level", True, False),
-        ("game_id", True, True),
-    ]
-    assert str(path.prefix) == "{map_name}#"
-    found = ListForm(made, path, KeyArguments({"map_name": "Dust"})).of(("7",))
-    assert found.partitions == ("USER#7#MAP#Dust",)
-    assert found.reading.span == beginning_with("Dust#")
-
-
 def test_at_chooses_the_end() -> None:
     @node("CATEGORY#{category_id}")
     class Category:
@@ -219,34 +193,6 @@ def test_a_key_field_in_two_formats_is_one_field() -> None:
 
 
 # --- Ends -----------------------------------------------------------------------------------------------
-
-
-def test_nested_ends() -> None:
-    @node("USER#{user_id}")
-    class User:
-        user_id: ID
-
-    @node("{author}", "POST#{post_id}")
-    class Post:
-        author: User
-        post_id: ID
-        comments: Many[Comment] = many()
-
-    @record("POST#{post.author.user_id}#{post.post_id}", "COMMENT#{comment_id}")
-    class Comment:
-        post: Post
-        comment_id: ID
-
-    made = graph(User, Post, Comment)
-    path = made.node_lists["Post", "comments"]
-    assert shown(path) == ("None post: POST#{post.author.user_id}#{post.post_id} / COMMENT# + {comment_id}")
-    assert ListForm(made, path).of(("7", "9")).partitions == ("POST#7#9",)
-    comment = made.types["Comment"]
-    assert [comment.leaf_name(slot.path) for slot in comment.identity] == [
-        "post_author_id",
-        "post_id",
-        "comment_id",
-    ]
 
 
 def test_key_fields_of_an_end_have_names_of_their_own() -> None:

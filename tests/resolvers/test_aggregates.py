@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keygraph_resolvers import OperationRequest
-from tests.conftest import MakeStore, in_one_world
+from tests.conftest import MakeStore
 from tests.resolvers.walk_worlds import below, friends, person, topic, walks
 from tests.resolvers.worlds import World, within_bound, world
 
@@ -46,48 +46,6 @@ async def test_groups(shop: World) -> None:
     assert await of_orders(shop, "groupBy(field: STATUS, first: 1) { key }") == {
         "groupBy": [{"key": "DELIVERED"}]
     }
-
-
-@in_one_world(
-    ("asked", "found", "operations"),
-    [
-        (
-            "orders(first: 2) { nodes { total } totalCount aggregate { sum(field: TOTAL) } }",
-            {
-                "nodes": [{"total": "199.99"}, {"total": "204.97"}],
-                "totalCount": 3,
-                "aggregate": {"sum": "554.9"},
-            },
-            {"GetItem": 1, "Query": 1},
-        ),
-        (
-            "orders(last: 1) { nodes { total } aggregate { sum(field: TOTAL) } pageInfo { hasPreviousPage } }",
-            {
-                "nodes": [{"total": "149.94"}],
-                "aggregate": {"sum": "554.9"},
-                "pageInfo": {"hasPreviousPage": True},
-            },
-            {"GetItem": 1, "Query": 1},
-        ),
-        (
-            "orders { totalCount some: aggregate { count } aggregate { max(field: TOTAL) } }",
-            {"totalCount": 3, "some": {"count": 3}, "aggregate": {"max": "204.97"}},
-            {"GetItem": 1, "Query": 1},
-        ),
-        (
-            "orders { totalCount aggregate { count } }",
-            {"totalCount": 3, "aggregate": {"count": 3}},
-            {"GetItem": 1, "Count": 1},
-        ),
-    ],
-)
-async def test_an_aggregated_list_is_read_once(
-    shop: World, asked: str, found: Any, operations: dict[str, int]
-) -> None:
-    shop.forget()
-    answer = await shop.ask(f'{{ user(userId: "12345") {{ {asked} }} }}')
-    assert answer["user"]["orders"] == found
-    assert shop.operations == operations
 
 
 async def test_a_variable_says_the_field(shop: World) -> None:

@@ -10,7 +10,7 @@ from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import NO_LIMITS, OperationRequest
 from keygraph_resolvers.naming.global_ids import global_id
-from tests.conftest import MakeStore, in_one_world, on_exact_engines
+from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.bombs import bomb
 from tests.resolvers.operations import GRAPHS, OPERATIONS, served
 from tests.resolvers.worlds import World, library, loan_item, world
@@ -37,48 +37,6 @@ async def bound(asked: World, document: str, **variables: Any) -> tuple[float, .
 
 MEMBER = '{ member(memberId: "ann") { %s } }'
 LOANS = MEMBER % "loans(%s) { nodes { title } }"
-
-
-@in_one_world(
-    ("document", "expected"),
-    [
-        # One GetItem, whatever is selected; a node is looked for even if its key tells everything.
-        ('{ member(memberId: "ann") { memberId } }', (1, 1, 1, 0.5)),
-        # The same node's list goes with it: 20 edges are 20 KB, which are 5 steps of 4 KB.
-        (MEMBER % "name loans { edges { note } }", (2, 1, 21, 3)),
-        # Only as many as are asked for; and one more to know whether there is one.
-        (MEMBER % "loans(first: 4) { edges { note } }", (2, 1, 5, 1)),
-        (
-            MEMBER % "loans(first: 4) { edges { note } pageInfo { hasNextPage } }",
-            (2, 1, 6, 1.5),
-        ),
-        # The nodes behind the edges: each one rounded up, a hundred a BatchGet.
-        (LOANS % "first: 100", (3, 2, 201, 0.5 + 12.5 + 50)),
-        (LOANS % "first: 1", (3, 2, 3, 1.5)),
-        # Nothing is read where the edge's key tells it, or where nothing is wanted.
-        (MEMBER % "loans(first: 4) { nodes { bookId } }", (2, 1, 5, 1)),
-        (MEMBER % "loans(first: 0) { nodes { title } }", (1, 1, 1, 0.5)),
-        # A count reads twenty pages of 1 MB, one after the other.
-        (MEMBER % "loans(first: 0) { totalCount }", (21, 20, 1 + 20 * 1024, 0.5 + 20 * 128)),
-        # Each of three shards is asked for the whole page.
-        ('{ loans(branch: "main", first: 8) { edges { node { day } } } }', (3, 1, 24, 3)),
-        # Under a client's condition a page looks at three times what is wanted at first, and doubles that until 10,000
-        # were looked at: 60, 120, 240, 480, 960, and 8 pages of 1 MB, which are 1,024 items of 1 KB.
-        (MEMBER % 'loans(where: {note: {eq: "x"}}) { edges { note } }', (14, 13, 11025, 1378.5)),
-        # Siblings in the range are left out by a filter.
-        (
-            '{ book(bookId: "b") { loans(first: 2) { edges { note } } } }',
-            (15, 14, 11025, 1379.5),
-        ),
-        # Two nodes of a hundred that are named twice are two keys.
-        ('{ a: member(memberId: "ann") { name } b: member(memberId: "bob") { name } }', (1, 1, 2, 1)),
-        # What cannot be asked for reads nothing.
-        (MEMBER % "__typename", (1, 1, 1, 0.5)),
-        ("{ __typename }", (0, 0, 0, 0)),
-    ],
-)
-async def test_the_rules(books: World, document: str, expected: tuple[float, ...]) -> None:
-    assert await bound(books, document) == expected
 
 
 async def test_the_edges_to_named_nodes(books: World) -> None:

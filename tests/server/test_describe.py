@@ -25,46 +25,6 @@ BY_KIND = Index("by_kind", "kind", "title")
 BY_PRICE = Index("by_price", "pk", "price", local=True)
 
 
-def test_every_type_with_its_keys_and_paths() -> None:
-    result = run("describe", "--model", "keygraph_examples.commerce:graph")
-    assert (result.exit_code, result.stderr) == (0, "")
-    found = shown_lines(result.stdout)
-    start = found.index("User (node)")
-    assert found[start : found.index("Product (node)")] == [
-        "User (node)",
-        "Somebody who buys or sells.",
-        "Keys",
-        "in      partition key         sort key",
-        "table   PK = USER#{user_id}   SK = USER#{user_id}",
-        "GSI1    GSI1PK = USER         GSI1SK = {created_at}",
-        "Access paths",
-        "path                     request",
-        "by its key               GetItem: PK = USER#{user_id} AND SK = USER#{user_id}",
-        "orders                   Query GSI1: GSI1PK = USER#{user_id} AND begins_with(GSI1SK, ORDER#)",
-        "Order                    narrowed by: order_date",
-        "customer_orders          Query: PK = USER#{user_id} AND begins_with(SK, ORDER#)",
-        "CustomerOrder to Order   narrowed by: order_id",
-        "reviews                  Query: PK = USER#{user_id} AND begins_with(SK, REVIEW#)",
-        "UserReview to Review     narrowed by: review_id",
-        "activities               Query × 5 shards: PK = USER#{user_id}#SHARD{shard}",
-        "UserActivity               AND begins_with(SK, ACTIVITY#)",
-        "                         narrowed by: timestamp",
-    ]
-    root, missed = found[found.index("At the root") :], found.index("Lists that clients may miss")
-    assert found[missed + 1].startswith("  - Category has no list at the root. GSI1 can give it one,")
-    assert root[: root.index("Lists that clients may miss")] == [
-        "At the root",
-        "path                     request",
-        "users                    Query GSI1: GSI1PK = USER",
-        "User                     narrowed by: created_at",
-        "products                 Query GSI1: GSI1PK = PRODUCT",
-        "Product                  narrowed by: created_at",
-        "most_reviewed_products   Query GSI2: GSI2PK = PRODUCT",
-        "Product                  narrowed by: review_count, product_id",
-    ]
-    assert "Tag (virtual node)" in found
-
-
 def test_types_without_lists_are_named_with_what_gives_them_one(folder: Path) -> None:
     (folder / "club.py").write_text(
         "from __future__ import annotations\n\n"
