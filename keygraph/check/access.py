@@ -16,6 +16,7 @@ from keygraph.access.language import Action
 from keygraph.declare.declaration import OF_ENDS
 from keygraph.dynamo.conditions import Path, paths_of
 from keygraph.errors import Mistake
+from keygraph.keys.shapes import is_special_case, shape
 from keygraph.keys.template import Slot
 from keygraph.keys.types import NUMBERS
 from keygraph.model.fields import Field
@@ -195,10 +196,13 @@ def _told_in_keys(record: RecordType, keys: Keys, hidden: Slot, other: Slot) -> 
 
 
 def _is_own_key(record: RecordType, keys: Keys, slot: Slot) -> bool:
-    """Returns whether a slot is only in a partition key that is the key of a node at an end: every node has one."""
-    own = {each.path[0] for each in keys.partition.slots}
+    """Returns whether a slot is only in a partition key that is not longer than the one of a node at an end."""
+    end = record.ends.get(slot.path[0])
     is_sorted = keys.sort is not None and slot in keys.sort.slots
-    return own == {slot.path[0]} and slot.path[0] in record.ends and not is_sorted
+    if end is None or is_sorted or {each.path[0] for each in keys.partition.slots} != {slot.path[0]}:
+        return False
+    owns = (shape(each.table_keys.partition) for each in end.members)
+    return all(is_special_case(own, shape(keys.partition)) for own in owns)
 
 
 def _writers(

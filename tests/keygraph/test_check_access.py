@@ -359,14 +359,14 @@ def test_a_key_that_is_there_only_with_a_hidden_field() -> None:
     assert "it is in keys with owner, so what owner can be would tell if it has a value to" in problem
     assert _wrong_keys("{secret?}", date | None) == _wrong_keys("{secret}", date) == []
 
-    def of_owner(sort: str) -> list[str]:
+    def of_owner(sort: str, partition: str = "{owner}") -> list[str]:
         by_flag = Index("by-flag", "FlagPK", "FlagSK")
 
         @node("USER#{user_id}", access=[read()])
         class User:
             user_id: ID
 
-        @node("TASK#{task_id}", by_flag("{owner}", sort), access=[read(), write()])
+        @node("TASK#{task_id}", by_flag(partition, sort), access=[read(), write()])
         class Task:
             task_id: ID
             owner: User
@@ -375,9 +375,9 @@ def test_a_key_that_is_there_only_with_a_hidden_field() -> None:
         table = Table("Tasks", partition_key="PK", sort_key="SK", indexes=[by_flag])
         return [each.where for each in Graph(table, User, Task).mistakes]
 
-    # Every user has such a partition key, but not such a sort key.
-    assert of_owner("{flag}#{task_id}") == []
-    assert of_owner("{flag}#{owner.user_id}") == ["Task.flag"]
+    # Every user has such a partition key, but not such a sort key, and not a longer one.
+    assert of_owner("{flag}#{task_id}") == of_owner("{flag}", "{owner.user_id}") == []
+    assert of_owner("{flag}#{owner.user_id}") == of_owner("{flag}", "TASKS#{owner}") == ["Task.flag"]
 
 
 def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
