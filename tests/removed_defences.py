@@ -230,7 +230,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/admission.py", "filter(None, [operation_client()])", "()"
     ),
     "test_others_run_while_a_large_answer_is_read": Removal(
-        "keygraph/engines/dynamodb/direct.py", "parsed_in_turns(reply.body) if is_large(reply.body) else", ""
+        "keygraph/engines/dynamodb/transport.py", "parsed_in_turns(text) if is_large(text) else", ""
     ),
     "test_whoever_needs_little_is_not_behind_those_who_need_much": Removal(
         "keygraph/engines/dynamodb/transport.py", "(begins + size, next", "(0, next"
@@ -401,6 +401,9 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/engines/dynamodb/gate.py",
         "if self.is_probing or self.clock.time() < self._probed_at:",
         "if False:",
+    ),
+    "test_large_answers_wait_for_others_whatever_reads_them_and_that_is_no_outage": Removal(
+        "keygraph/engines/dynamodb/http1.py", "ANSWERED.get()()", "pass"
     ),
     "test_answers_that_wait_for_a_busy_server_are_no_outage": Removal(
         "keygraph/engines/dynamodb/gate.py", "if not self.is_answered and", "if"

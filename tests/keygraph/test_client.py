@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from threading import current_thread, main_thread
+from threading import Event, current_thread, main_thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,16 +11,18 @@ import pytest
 from aiobotocore.httpsession import AIOHTTPSession
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import EndpointConnectionError
-from botocore.parsers import JSONParser
 
 from keygraph.dynamo.items import parsed_in_turns
 from keygraph.dynamo.store import Query
 from keygraph.dynamo.table import Table
-from keygraph.engines.dynamodb import client
+from keygraph.engines.dynamodb import gate, http1, sending, transport
+from keygraph.engines.dynamodb.answers import decoded
 from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
 from keygraph.engines.dynamodb.engine import open_dynamodb
-from keygraph.engines.dynamodb.http1 import Malformed
+from keygraph.engines.dynamodb.http1 import LargeReplies
 from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.transport import TransportName
+from keygraph.errors import Unavailable
 from tests.keygraph.faulty import FaultyDynamoDB
 
 
@@ -32,43 +33,62 @@ def test_a_host_is_checked_only_by_ours() -> None:
 
 
 async def test_a_large_answer_is_parsed_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """aiobotocore itself parses every answer in the event loop."""
+    """aiobotocore itself parses every answer in the event loop, and accepts half of a surrogate pair."""
     beside: list[bool] = []
-    parse = JSONParser._handle_json_body  # type: ignore[attr-defined]  # not in its stubs
 
-    def noted(parser: JSONParser, body: Any, shape: Any) -> Any:
+    def noted(text: bytes) -> Any:
         beside.append(current_thread() is not main_thread())
-        return parse(parser, body, shape)
+        return parsed_in_turns(text)
 
-    monkeypatch.setattr(JSONParser, "_handle_json_body", noted)
+    async def done(*_: object) -> tuple[int, bytes]:
+        return 200, b'{"Items":[],"text":"%s\\ud83d"}' % (b"x" * 100_000)
+
+    monkeypatch.setattr(transport, "parsed_in_turns", noted)
     faulty, table = FaultyDynamoDB(), Table("Shop", partition_key="PK", sort_key="SK")
     async with faulty.running() as url, open_dynamodb(table, url, transport="aioboto3") as store:
-        for size in (10, 100_000):
-            faulty.items["A", "B"] = {"PK": {"S": "A"}, "SK": {"S": "B"}, "text": {"S": "x" * size}}
-            assert (await store.send(Query("A"))).items == [{"PK": "A", "SK": "B", "text": "x" * size}]
-    assert beside == [False, True]
+        for text in ("x" * 10, "x" * 100_000, "\\ud83d\\ude00" * 10_000):
+            faulty.items["A", "B"] = {"PK": {"S": "A"}, "SK": {"S": "B"}, "text": {"S": text}}
+            assert (await store.send(Query("A"))).items == [{"PK": "A", "SK": "B", "text": text}]
+        monkeypatch.setattr(faulty, "done", done)
+        with pytest.raises(Unavailable):
+            await store.send(Query("A"))
+    assert beside == [True] * 3
 
 
-async def test_escapes_in_a_large_answer_are_checked_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """orjson would keep all threads waiting."""
-    beside: list[bool] = []
+@pytest.mark.parametrize("name", ["direct", "aioboto3"])
+async def test_large_answers_wait_for_others_whatever_reads_them_and_that_is_no_outage(
+    monkeypatch: pytest.MonkeyPatch, name: TransportName
+) -> None:
+    may_go_on, wait = Event(), LargeReplies._wait
+    waiting = asyncio.Queue[asyncio.Task[Any] | None]()
 
-    def noted(body: bytes) -> Any:
-        beside.append(current_thread() is not main_thread())
-        return parsed_in_turns(body)
+    async def noted(large: LargeReplies, *arguments: Any) -> None:
+        waiting.put_nowait(asyncio.current_task())
+        await wait(large, *arguments)
 
-    async def read(escape: bytes) -> bytes:
-        async def parts() -> AsyncIterator[bytes]:
-            yield b'{"Items":[%s{}],"a":"%s"}' % (b'{"S":{"S":"x"}},' * 5_000, escape)
+    def held(*arguments: Any) -> Any:
+        may_go_on.wait()
+        return decoded(*arguments)
 
-        answer: Any = SimpleNamespace(status=200, content=SimpleNamespace(iter_any=parts), close=lambda: None)
-        return await client._Response(answer, len(escape) + 2**20).read()
-
-    monkeypatch.setattr(client, "parsed_in_turns", noted)
-    assert (await read(b"\\ud83d\\ude00")).endswith(b'\\ude00"}')
-    with pytest.raises(Malformed):
-        await read(b"\\ud83d")
-    assert beside == [True, True]
+    monkeypatch.setattr(http1, "_LARGE_IN_ALL", 1)
+    monkeypatch.setattr(LargeReplies, "_wait", noted)
+    monkeypatch.setattr(sending, "decoded", held)
+    monkeypatch.setattr(gate, "_OUTAGE_SECONDS", 0.0)
+    faulty, table = FaultyDynamoDB(), Table("Shop", partition_key="PK", sort_key="SK")
+    faulty.items["A", "B"] = {"PK": {"S": "A"}, "SK": {"S": "B"}, "text": {"S": "x" * 1_000_000}}
+    monkeypatch.setattr(faulty.random, "random", lambda: 1.0)  # in one piece
+    async with faulty.running() as url, open_dynamodb(table, url, transport=name) as store:
+        reading = [asyncio.create_task(store.send(Query("A"))) for _ in range(3)]
+        try:
+            given_up = await waiting.get()
+            assert given_up is not None
+            given_up.cancel()
+            await asyncio.wait([given_up])
+            reading.remove(given_up)
+        finally:
+            may_go_on.set()
+        assert [len((await each).items) for each in reading] == [1, 1]
+        assert store.traffic.failed == 0
 
 
 async def test_nothing_connects_once_a_session_has_ended() -> None:
@@ -120,9 +140,9 @@ async def test_clients_are_closed_although_closing_is_canceled() -> None:
     async def open_streams() -> Any:
         return client_of("streams")
 
-    transport = ClientTransport(client_of("data"), open_streams, asyncio.Event().wait)  # type: ignore[arg-type]  # it never returns
-    await transport.call(Wire("DescribeStream", {}))
-    closing = asyncio.create_task(transport.close())
+    sends = ClientTransport(client_of("data"), open_streams, asyncio.Event().wait)  # type: ignore[arg-type]  # it never returns
+    await sends.call(Wire("DescribeStream", {}))
+    closing = asyncio.create_task(sends.close())
     await asyncio.sleep(0)
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -3,7 +3,8 @@
 This is the only module that uses private names of aiobotocore. `AIOHTTPSession._get_ssl_context` and `_get_session`:
 aiobotocore 2.25.1 makes its TLS context there without `check_hostname`, and no public setting turns that on, so by
 itself it accepts any host's certificate from a trusted authority. `tests/keygraph/test_client.py` fails when this is no
-longer needed. It also follows redirects, reads an answer of any size, and parses it in the event loop: `AioJSONParser._do_parse`.
+longer needed. It also follows redirects, reads an answer of any size, and parses it in the event loop: `AioJSONParser._do_parse`
+does not parse large ones here.
 
 A process that writes credentials is started through `_popen` of its provider, and those of a role's source profile are made
 by `_create_process_provider`. Both are replaced, because a process that hangs would be left running, and one that writes
@@ -34,21 +35,26 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 from botocore.parsers import ResponseParserError
 
+from keygraph.admission import Overloaded
 from keygraph.daemon_thread import in_daemon_thread
-from keygraph.dynamo.items import BYTES_AT_ONCE, is_large, parsed_in_turns
+from keygraph.dynamo.items import is_large
 from keygraph.engines.dynamodb import transport
 from keygraph.engines.dynamodb.errors import refusal
 from keygraph.engines.dynamodb.http1 import (
     ANSWER_BYTES,
     REFUSAL_BYTES,
     AnswerTooLarge,
+    LargeReplies,
     Malformed,
+    Reply,
     addresses_of,
 )
 from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
 
 _UNREAD = (ResponseParserError, LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What botocore raises for answers that it cannot read."""
+_TEXT = "text"
+"""The name of the text of a large answer, in place of its content."""
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 """The positions where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
 
@@ -83,6 +89,10 @@ class VerifyingSession(AIOHTTPSession):
 
     _has_ended = False
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._large = LargeReplies()
+
     def _get_ssl_context(self) -> ssl.SSLContext:
         context: ssl.SSLContext = super()._get_ssl_context()  # type: ignore[misc]  # not in its stubs
         context.check_hostname = True
@@ -95,7 +105,8 @@ class VerifyingSession(AIOHTTPSession):
     async def _get_session(self, proxy_url: str | None) -> _Session:
         if self._has_ended:
             raise ClientConnectionError("the store was closed")
-        return _Session(await super()._get_session(proxy_url), ANSWER_BYTES)  # type: ignore[misc]  # not in its stubs
+        session = await super()._get_session(proxy_url)  # type: ignore[misc]  # not in its stubs
+        return _Session(session, ANSWER_BYTES, self._large)
 
 
 def verify_all_clients(session: Any) -> None:
@@ -114,20 +125,27 @@ def verify_all_clients(session: Any) -> None:
 class _Session:
     """A session of aiohttp that follows no redirect."""
 
-    def __init__(self, session: ClientSession, most: int) -> None:
+    def __init__(self, session: ClientSession, most: int, large: LargeReplies) -> None:
         self._session = session
         self._most = most
+        self._large = large
 
     async def request(self, *arguments: Any, **options: Any) -> _Response:
         response = await self._session.request(*arguments, allow_redirects=False, **options)
-        return _Response(response, self._most)
+        return _Response(response, self._most, self._large)
+
+
+class _Body(bytes):
+    counted: Reply | None = None
+    """What counts among the large answers as long as the body is referenced."""
 
 
 class _Response:
     """An answer that is not read without end."""
 
-    def __init__(self, response: ClientResponse, most: int) -> None:
+    def __init__(self, response: ClientResponse, most: int, large: LargeReplies) -> None:
         self._response = response
+        self._large = large
         self._most = most if response.status == 200 else min(most, REFUSAL_BYTES)
 
     def __getattr__(self, name: str) -> Any:
@@ -135,30 +153,31 @@ class _Response:
 
     async def read(self) -> bytes:
         """Returns the body. Raises Malformed if it is too large, or has text that is not Unicode."""
-        received = bytearray()
+        received, counted = bytearray(), None
         try:
             async for part in self._response.content.iter_any():
                 received += part
                 if len(received) > self._most:
                     raise AnswerTooLarge
+                if counted is None and len(received) > transport.LARGE_ANSWER:
+                    counted = Reply(min(self._most, self._response.content_length or self._most))
+                    await self._large.take(counted)
         except BaseException:
             self._response.close()  # it would keep its connection
             raise
-        body = bytes(received)
+        body = _Body(received)
+        body.counted = counted
         # Python's own JSON accepts half of a surrogate pair, which no answer to a client can contain.
-        if b"\\ud" in body or b"\\uD" in body:
+        if (b"\\ud" in received or b"\\uD" in received) and not is_large(body):
             try:
-                if is_large(body):
-                    await transport.in_thread(partial(parsed_in_turns, body), len(body))
-                else:
-                    orjson.loads(body)
-            except (ValueError, RecursionError) as error:
+                orjson.loads(body)
+            except ValueError as error:
                 raise Malformed("text that is not Unicode") from error
         return body
 
 
 class ResponseParsers(AioResponseParserFactory):
-    """aiobotocore's parsers. Large answers in JSON are parsed beside other requests."""
+    """aiobotocore's parsers. Of a large answer in JSON, they return the text: it is parsed beside other requests."""
 
     def create_parser(self, protocol_name: str) -> Any:
         return _Parser() if protocol_name == "json" else super().create_parser(protocol_name)
@@ -169,9 +188,7 @@ class _Parser(AioJSONParser):
         body = response["body"]
         if not is_large(body):
             return await super()._do_parse(response, shape)  # type: ignore[misc]  # not in its stubs
-        parsed = await transport.in_thread(partial(self._handle_json_body, body, shape), len(body))  # type: ignore[attr-defined]
-        self._inject_response_metadata(parsed, response["headers"])  # type: ignore[attr-defined]
-        return parsed
+        return {_TEXT: body}
 
 
 class ClientTransport:
@@ -199,8 +216,10 @@ class ClientTransport:
         method = getattr(client, _WORDS.sub("_", wire.operation).lower())
         try:
             answer: transport.Body = await method(**wire.body)
-            sent = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-length", "")
-        except BotoCoreError:
+            text = answer.pop(_TEXT, None)
+        except BotoCoreError as error:
+            if isinstance(overloaded := error.kwargs.get("error"), Overloaded):
+                raise overloaded from None
             raise
         except ClientError as error:
             refused = error.response.get("Error", {})
@@ -210,8 +229,9 @@ class ClientTransport:
         except _UNREAD as error:
             # botocore checks the types of parameters, but not those of an answer.
             raise transport.UnreadableAnswer("an answer that botocore cannot read") from error
-        size = int(sent) if sent.isdecimal() else 0
-        return transport.Received(lambda: answer, size if size > BYTES_AT_ONCE else 0)
+        if text is None:
+            return transport.Received(lambda: answer)
+        return transport.Received(partial(transport.answer_of, text), len(text))
 
     async def close(self) -> None:
         """Closes the clients and their connections, also if it is canceled meanwhile."""
@@ -254,7 +274,7 @@ def bounded_sources(providers: Iterable[Any]) -> None:
 
 
 async def _limited(get: Callable[[str | None], Awaitable[ClientSession]], proxy_url: str | None) -> _Session:
-    return _Session(await get(proxy_url), _CREDENTIALS_BYTES)
+    return _Session(await get(proxy_url), _CREDENTIALS_BYTES, LargeReplies())
 
 
 _CREDENTIALS_BYTES = 64 * 1024

@@ -20,7 +20,7 @@ from functools import partial
 import orjson
 from botocore import exceptions as boto
 
-from keygraph.dynamo.items import base64_text, is_large, parsed_in_turns, separators
+from keygraph.dynamo.items import base64_text, is_large, separators
 from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
 from keygraph.engines.dynamodb import transport
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed, refusal, short
@@ -153,18 +153,13 @@ def encoded(body: object) -> bytes:
 
 def _answer(reply: Reply) -> transport.Body:
     try:
-        answer = parsed_in_turns(reply.body) if is_large(reply.body) else orjson.loads(reply.body)
-    except json.JSONDecodeError as error:
-        if "x-amzn-requestid" in reply.headers:
+        return transport.answer_of(reply.body)
+    except transport.UnreadableAnswer as error:
+        if isinstance(error.__cause__, json.JSONDecodeError) and "x-amzn-requestid" in reply.headers:
             # DynamoDB's, but cut off, and without a length: at least one more byte was expected.
             have = len(reply.body)
             raise boto.IncompleteReadError(actual_bytes=have, expected_bytes=have + 1) from error
-        raise transport.UnreadableAnswer("an answer that is not JSON") from error
-    except (ValueError, RecursionError) as error:
-        raise transport.UnreadableAnswer("an answer that DynamoDB would not give") from error
-    if not isinstance(answer, dict):
-        raise transport.UnreadableAnswer("an answer that is not a JSON object")
-    return answer
+        raise
 
 
 def _told(reply: Reply) -> tuple[str, str, transport.Body]:

@@ -196,7 +196,10 @@ class Passage:
     began: float
     is_probe: bool
     is_answered: bool = False
-    """Whether an answer has come: from then on, it is this server that takes long."""
+
+    def answered(self) -> None:
+        """Called when an answer has come: from then on, it is this server that takes long."""
+        self.is_answered = True
 
     def leave(self, failure: KeygraphError | None = None) -> None:
         """Leaves with the answer (None), or with a failure."""

@@ -25,7 +25,7 @@ from keygraph.admission import Overloaded
 from keygraph.chunks import is_mostly_framing
 from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.limits import BATCH_GET_BYTES, TRANSACTION_BYTES
-from keygraph.engines.dynamodb.transport import LARGE_ANSWER
+from keygraph.engines.dynamodb.transport import ANSWERED, LARGE_ANSWER
 from keygraph.errors import without_frames
 from keygraph.turns import ClientsInTurn, leave_place, operation_client
 
@@ -371,7 +371,6 @@ class LargeReplies:
     """The large answers that are read, or not decoded yet. Others wait, unread, and their clients go in turn."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._bytes = 0
         self._waiting = ClientsInTurn[str, tuple[int, asyncio.Future[None]]]()
         self._waiting_bytes = Counter[str]()
@@ -385,14 +384,16 @@ class LargeReplies:
             self._bytes += size
         else:
             await self._wait(operation_client(), size)
-        weakref.finalize(reply, self._end_from_any_thread, size).atexit = False
+        loop = asyncio.get_running_loop()
+        weakref.finalize(reply, self._end_from_any_thread, loop, size).atexit = False
 
     async def _wait(self, client: str, size: int) -> None:
         waiting, shares = self._waiting_bytes, {"all": _LARGE_WAITING, client: _LARGE_WAITING // 2}
         if client and any(waiting[each] and waiting[each] + size > most for each, most in shares.items()):
             raise Overloaded("the server has too much to do: try again in a second")
         leave_place()
-        turn = self._loop.create_future()
+        ANSWERED.get()()
+        turn = asyncio.get_running_loop().create_future()
         self._waiting.add(client, (size, turn))
         waiting.update(dict.fromkeys(shares, size))
         try:
@@ -406,9 +407,9 @@ class LargeReplies:
             if not waiting[client]:
                 del waiting[client]
 
-    def _end_from_any_thread(self, size: int) -> None:
+    def _end_from_any_thread(self, loop: asyncio.AbstractEventLoop, size: int) -> None:
         with suppress(RuntimeError):  # the loop may be closed by then
-            self._loop.call_soon_threadsafe(self._end, size)
+            loop.call_soon_threadsafe(self._end, size)
 
     def _end(self, size: int) -> None:
         self._bytes -= size

@@ -13,7 +13,7 @@ from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.gate import Gate, Passage
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadline, Quota
-from keygraph.engines.dynamodb.transport import Transport, in_thread
+from keygraph.engines.dynamodb.transport import ANSWERED, Transport, in_thread
 from keygraph.turns import BUDGET
 
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
@@ -108,9 +108,10 @@ class Sender:
     async def _answer(self, wire: Wire, passage: Passage | None) -> Answered:
         """Returns the content of the answer to a call, as soon as there is time for it. What was received is not referenced
         any more then: a large answer counts for that long, and the next one may wait for it."""
-        received = await self.transport.call(wire)
         if passage is not None:
-            passage.is_answered = True
+            ANSWERED.set(passage.answered)
+        received = await self.transport.call(wire)
+        ANSWERED.get()()
 
         def content() -> Answered:
             return decoded(wire, received.body(), self.table)

@@ -7,14 +7,19 @@ which takes a tenth of its processor time (`python -m bench.transport`).
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import orjson
+
 from keygraph.admission import Admission
+from keygraph.dynamo.items import is_large, parsed_in_turns
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.errors import with_noted_frames
 from keygraph.turns import operation_client
@@ -36,6 +41,10 @@ _DECODING = Admission(1, sys.maxsize)
 """The place of whoever has a large answer decoded. Those that wait have a place among the operations, which are limited."""
 
 
+ANSWERED: ContextVar[Callable[[], object]] = ContextVar("keygraph-answered", default=lambda: None)
+"""Called when so much of an answer has come that it waits for others: from then on, it is this server that takes long."""
+
+
 class UnreadableAnswer(Exception):
     """An answer that DynamoDB would not give. botocore's own class is in a module that imports an HTTP client."""
 
@@ -47,6 +56,19 @@ class Received(NamedTuple):
     """Binary values in it are bytes or base64."""
     size: int = 0
     """Its bytes, if parsing and decoding it takes milliseconds."""
+
+
+def answer_of(text: bytes) -> Body:
+    """Returns an answer in JSON. Raises UnreadableAnswer."""
+    try:
+        answer = parsed_in_turns(text) if is_large(text) else orjson.loads(text)
+    except json.JSONDecodeError as error:
+        raise UnreadableAnswer("an answer that is not JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableAnswer("an answer that DynamoDB would not give") from error
+    if not isinstance(answer, dict):
+        raise UnreadableAnswer("an answer that is not a JSON object")
+    return answer
 
 
 class Transport(Protocol):
