@@ -65,22 +65,6 @@ def test_the_table_comes_before_its_indexes(listed_first: str) -> None:
     assert shown_list(made, "User", "by_index") == "GSI1 user: USER#{user.user_id} /  + {note_id}"
 
 
-def test_fewer_required_arguments_win_over_the_table() -> None:
-    @node("USER#{user_id}")
-    class User:
-        user_id: ID
-        games: Many[Game] = many()
-
-    @record("{user}#{map}", "GAME#{game_id}", gsi1("{user}", "GAME#{game_id}"))
-    class Game:
-        user: User
-        map: str
-        game_id: ID
-
-    made = graph(User, Game)
-    assert shown_list(made, "User", "games") == "GSI1 user: USER#{user.user_id} / GAME# + {game_id}"
-
-
 def test_the_table_may_be_chosen() -> None:
     @node("FLEET#{fleet_id}")
     class Fleet:

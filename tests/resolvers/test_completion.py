@@ -13,7 +13,6 @@ from keygraph.errors import BadUserInput
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
-from tests.resolvers.differential import paths_made
 from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.worlds import SECRET, World, world
 from tests.tracing import TracingStore
@@ -34,22 +33,6 @@ def told(answer: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         (".".join(map(str, error["path"])), error["extensions"]["code"]) for error in answer.get("errors", [])
     ]
-
-
-async def test_fields_are_merged(teams: World) -> None:
-    document = """{
-      team(teamId: "t1") { m: members(first: 1) { edges { since } } }
-      ... { team(teamId: "t1") { m: members(first: 1) { edges { node { name } } totalCount } } }
-      ...F
-    }
-    fragment F on Query { team(teamId: "t1") { m: members(first: 1) { edges { node { personId } } } } }"""
-    teams.forget()
-    assert await teams.ask(document) == {
-        "team": {
-            "m": {"edges": [{"since": 2000, "node": {"name": "P 0", "personId": "p0"}}], "totalCount": 4}
-        }
-    }
-    assert teams.operations == {"GetItem": 2, "Query": 1, "Count": 1}
 
 
 # --- Types ----------------------------------------------------------------------------------------------
@@ -96,34 +79,7 @@ async def test_typenames_cost_nothing(teams: World) -> None:
     assert teams.operations == {"Query": 2}
 
 
-async def test_introspection_beside_data(teams: World) -> None:
-    document = """{ __type(name: "Match") { kind fields { name } } team(teamId: "t1") { motto }
-      s: __schema { queryType { name } } }"""
-    data = await teams.ask(document)
-    assert list(data) == ["__type", "team", "s"]
-    assert data["team"] == {"motto": "b"}
-    assert data["s"] == {"queryType": {"name": "Query"}}
-    names = [each["name"] for each in data["__type"]["fields"]]
-    assert names == ["id", "team", "number", "hall", "score", "weight", "heavy", "report"]
-
-
 # --- Nulls and errors -----------------------------------------------------------------------------------
-
-
-async def test_a_null_goes_up_to_what_may_be_null(teams: World) -> None:
-    document = '{ a: team(teamId: "t1") { certainRank motto } b: team(teamId: "t5") { motto certainRank } }'
-    answer = await teams.service.execute(document)
-    assert answer["data"] == {"a": {"certainRank": 1, "motto": "b"}, "b": None}
-    assert told(answer) == [("b.certainRank", "INTERNAL")]
-
-
-async def test_a_null_goes_up_to_an_edge(teams: World) -> None:
-    answer = await teams.service.execute('{ team(teamId: "t1") { members { edges { years } totalCount } } }')
-    assert answer["data"]["team"]["members"] == {
-        "edges": [{"years": 24}, {"years": 21}, {"years": 18}, None],
-        "totalCount": 4,
-    }
-    assert told(answer) == [("team.members.edges.3.years", "INTERNAL")]
 
 
 async def test_a_null_goes_up_through_lists(teams: World) -> None:
@@ -138,15 +94,6 @@ async def test_a_null_goes_up_through_lists(teams: World) -> None:
     answer = await teams.service.execute('{ team(teamId: "t1") { points { x y } } }')
     assert answer["data"] == {"team": {"points": [{"x": 1, "y": 1}, None, None]}}
     assert told(answer) == [("team.points.2.x", "INTERNAL")]
-
-
-async def test_a_list_that_cannot_be_read_takes_nothing_with_it(teams: World) -> None:
-    answer = await teams.service.execute('{ teams(after: "x") { nodes { teamId } } now }')
-    assert answer["data"] == {"teams": None, "now": "now in UTC"}
-    assert told(answer) == [("teams", "BAD_USER_INPUT")]
-    answer = await teams.service.execute("{ teams { nodes { shouted } } }")
-    assert answer["data"] == {"teams": None}
-    assert told(answer) == [("teams.nodes.1.shouted", "INTERNAL")]
 
 
 async def test_paths_and_locations(teams: World) -> None:
@@ -211,18 +158,6 @@ async def test_a_null_for_an_argument_that_may_not_be(teams: World) -> None:
     assert told(answer) == [("team.slowRank", "BAD_USER_INPUT")]
     answer = await teams.service.execute("query ($zone: String) { now(zone: $zone) }", {"zone": None})
     assert told(answer) == [("now", "BAD_USER_INPUT")]
-
-
-async def test_paths_are_made_for_reports_alone(teams: World) -> None:
-    with paths_made() as paths:
-        await teams.ask("""{
-          now team(teamId: "t1") { id initial rival { motto } lineup: members(last: 2) {
-            totalCount pageInfo { endCursor } nodes { __typename name } edges { cursor since node { name } } } }
-          none: team(teamId: "t99") { rank } nodes(ids: []) { id }
-        }""")
-        assert not paths.called
-        await teams.service.execute('{ team(teamId: "t4") { grid } }')
-        assert paths.called
 
 
 async def test_errors_are_told_in_the_order_of_the_answer(teams: World) -> None:

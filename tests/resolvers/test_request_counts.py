@@ -155,66 +155,6 @@ async def test_users_with_orders_and_items(empty_shop: World) -> None:
     assert {key[0] for key in batch_keys(empty_shop)} == {f"PRODUCT#p{number:03d}" for number in range(10)}
 
 
-async def test_product_page(shop: World) -> None:
-    document = """{ product(productId: "ABC123") { name
-      categories { nodes { name } } tags { nodes { tagName } }
-      reviews { edges { rating node { comment customer { name } product { name } } } } } }"""
-    found = (await shop.ask(document))["product"]
-    reviews = found["reviews"]["edges"]
-    assert reviews[0]["node"]["comment"] == "Excellent sound quality!"
-    assert reviews[0]["node"]["product"] == {"name": "Wireless Headphones"}
-    reviewers = {edge["node"]["customer"]["name"] for edge in reviews}
-    assert shop.operations["Query"] == 3
-    # The product itself; categories and reviews of one level; then the reviewers. The product is not read again.
-    assert len([r for r in shop.tracer.requests if isinstance(r, BatchGet)]) == 3
-    keys = batch_keys(shop)
-    assert len(keys) == len(set(keys))
-    assert len([key for key in keys if str(key[0]).startswith("USER#")]) == len(reviewers) > 1
-
-
-async def test_category_tree(shop: World) -> None:
-    await shop.put(
-        *(
-            {
-                "PK": f"CATEGORY#{parent}",
-                "SK": f"CHILD#{child}",
-                "Type": "CategoryChild",
-                "parentCategoryId": parent,
-                "childCategoryId": child,
-                "childName": child.upper(),
-                "GSI1PK": f"CATEGORY#{child}",
-                "GSI1SK": f"PARENT#{parent}",
-                **CREATED,
-            }
-            for parent, child in [("t", "a"), ("t", "b"), ("t", "c"), ("a", "a1"), ("a", "a2"), ("b", "a1")]
-        ),
-        *(
-            {
-                "PK": f"CATEGORY#{name}",
-                "SK": f"CATEGORY#{name}",
-                "Type": "Category",
-                "categoryId": name,
-                "name": name.upper(),
-                "description": "",
-            }
-            for name in ("t", "a", "b", "c", "a1", "a2")
-        ),
-    )
-    document = """{ category(categoryId: "t") { name children { nodes { name children { nodes { name
-      children { nodes { name } } } } } } } }"""
-    found = (await shop.ask(document))["category"]
-    assert [node["name"] for node in found["children"]["nodes"]] == ["A", "B", "C"]
-    assert [
-        [node["name"] for node in child["children"]["nodes"]] for child in found["children"]["nodes"]
-    ] == [
-        ["A1", "A2"],
-        ["A1"],
-        [],
-    ]
-    # 1 + 3 + 2 lists, a1's once though it stands on two shelves; the edges have the names.
-    assert shop.operations == {"GetItem": 1, "Query": 1 + 3 + 2}
-
-
 async def test_activities_over_shards(shop: World) -> None:
     document = """{ user(userId: "12345") { activities { nodes { action product { name } } } } }"""
     nodes = (await shop.ask(document))["user"]["activities"]["nodes"]

@@ -153,15 +153,6 @@ def test_a_page_of_products_may_ask_what_is_bought_together() -> None:
     assert 0 < bound.read_units <= Settings().cost_limit
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-async def test_ordinary_operations_are_under_the_default(name: str) -> None:
-    service = default_service(GRAPHS[name])
-    for operation in OPERATIONS[name]:
-        for variables in operation.variables:
-            bound = service.explain(operation.document, variables).bound.total
-            assert 0 < bound.read_units <= Settings().cost_limit, operation.name
-
-
 async def test_the_largest_ordinary_operations_are_those_of_the_page() -> None:
     service = default_service(commerce.graph)
     counts = "{ users { nodes { name orders { totalCount } } } }"
