@@ -211,11 +211,15 @@ def sees_reference(write: WriteContext, reference: EndReference, item: Item) -> 
 
 
 def may_hide_reference(write: WriteContext, reference: EndReference) -> bool:
-    """Returns whether the viewer may not see that some record of this type names a node."""
-    decisions = (
-        write.permissions.decision(reference.record, "read", name) for name in (None, *revealed_by(reference))
-    )
-    return write.is_guarded and any(decision is not True for decision in decisions)
+    """Returns whether the viewer may not see that some record of this type names a node, or something that is read with
+    it."""
+    path, names = reference.path, {reference.record: revealed_by(reference)}
+    if path is not None:
+        for each in write.graph.siblings(path):
+            slots = each.keys[path.keys.index_name].slots
+            names[each] = {slot.path[0] for slot in slots if not slot.is_shard}
+    rights, told = write.permissions, ((each, name) for each in names for name in (None, *names[each]))
+    return write.is_guarded and any(rights.decision(each, "read", name) is not True for each, name in told)
 
 
 def revealed_by(reference: EndReference) -> set[str]:

@@ -290,7 +290,7 @@ async def test_what_names_a_node_in_an_index_with_a_hidden_field(make_store: Mak
 
 
 async def test_how_many_name_a_node_is_counted_where_none_can_be_hidden(make_store: MakeStore) -> None:
-    """Of a page of a hundred records, hidden ones left fewer that are visible, and more to read."""
+    """Of a page of a hundred records, hidden ones left fewer that are visible, and more to read; also of another type."""
 
     @node("FIRM#{firm_id}", access=[read(), write()])
     class Firm:
@@ -306,15 +306,23 @@ async def test_how_many_name_a_node_is_counted_where_none_can_be_hidden(make_sto
     class Memo(Bill):
         pass
 
+    @record("{firm}", "BILL#{number:03d}#NOTE", access=[read()])
+    class Note:
+        firm: Firm
+        number: int
+
     gone = 'deleteFirm(input: {firmId: "1"}) { deletedId }'
-    seen = "This Firm cannot be deleted. It is named by at least 1 Bill (firm), at least 1 Memo (firm)."
+    seen = "This Firm cannot be deleted. It is named by at least 1 Bill (firm), at least 1 Memo (firm), at least 1 Note (firm)."
     firm: list[Item] = [{"PK": "FIRM#1", "SK": "FIRM#1"}]
-    for name in ("BILL", "MEMO"):
-        firm += [{"PK": "FIRM#1", "SK": f"{name}#{number:03d}", "is_open": True} for number in (1, 2, 999)]
-    made = await shop_of(make_store, Firm, Bill, Memo, items=firm)
+    for form in ("BILL#{:03d}", "MEMO#{:03d}", "BILL#{:03d}#NOTE"):
+        firm += [{"PK": "FIRM#1", "SK": form.format(number), "is_open": True} for number in (1, 2, 999)]
+    made = await shop_of(make_store, Firm, Bill, Memo, Note, items=firm)
     assert await made.refused(gone, A) == [("CONFLICT", seen)]
-    assert "named by 3 Bills (firm), 3 Memos (firm)" in (await made.refused(gone, {"roles": ["staff"]}))[0][1]
-    hidden = [{"PK": "FIRM#1", "SK": f"MEMO#{number:03d}", "is_open": False} for number in range(150)]
+    assert (
+        "named by 3 Bills (firm), 3 Memos (firm), 3 Notes (firm)"
+        in (await made.refused(gone, {"roles": ["staff"]}))[0][1]
+    )
+    hidden = [{"PK": "FIRM#1", "SK": f"BILL#{number:03d}", "is_open": False} for number in range(150)]
     await made.world.put(*hidden)
     assert await made.refused(gone, A) == [("CONFLICT", seen)]
 

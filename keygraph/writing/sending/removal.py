@@ -261,11 +261,13 @@ class MarkedNodes:
         what = "deleted" if isinstance(request, Delete) else "moved"
         parts = [f"This {request.record.name} cannot be {what}. It is named by"]
         details = []
-        for number, (reference, number_read) in enumerate(counts.items()):
+        # In this order, which is found first does not tell how many hidden ones came before it.
+        references = (each for each in write.graph.references[request.record.name] if each in counts)
+        for number, reference in enumerate(references):
             record, name = reference.record, errors.FieldName(reference.end.name)
-            # How many of them are visible depends on how many hidden ones were read with them.
+            # How many of them were found depends on how many hidden ones were read with them.
             may_hide = may_hide_reference(write, reference)
-            count = 1 if may_hide else number_read
+            count = 1 if may_hide else counts[reference]
             least = "at least " * (may_hide or reference in more)
             named = record.name if count == 1 else plural(record.name)
             parts += [f"{',' * (number > 0)} {least}{count:,} {named} (", name, ")"]
