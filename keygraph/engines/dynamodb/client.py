@@ -170,7 +170,7 @@ class _Response:
         # Python's own JSON accepts half of a surrogate pair, which no answer to a client can contain.
         if (b"\\ud" in received or b"\\uD" in received) and not is_large(body):
             try:
-                orjson.loads(body)
+                orjson.loads(received)
             except ValueError as error:
                 raise Malformed("text that is not Unicode") from error
         return body
