@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from keygraph.changes.ledger import is_position, is_unwritten, is_whole
@@ -53,11 +53,13 @@ def _name(stream: Stream, shard: str) -> tuple[str | int, ...]:
 
 
 async def read_leases(graph: Graph, store: Store, stream: Stream) -> dict[str, ShardLease]:
-    """Returns the lease of each shard. Raises StoreError."""
-    names = [each.name for each in stream.shards]
-    keys = tuple(note_key(graph, _name(stream, name)) for name in names)
+    """Returns the lease of each shard. One that is described as open is not finished. Raises StoreError."""
+    keys = tuple(note_key(graph, _name(stream, each.name)) for each in stream.shards)
     notes = (await store.send(BatchGet(keys, consistent=True))).items
-    return {name: _lease(name, note) for name, note in zip(names, notes, strict=True)}
+    leases = ((shard, _lease(shard.name, note)) for shard, note in zip(stream.shards, notes, strict=True))
+    return {
+        shard.name: replace(each, is_finished=each.is_finished and shard.is_closed) for shard, each in leases
+    }
 
 
 def _lease(shard: str, note: Item | None) -> ShardLease:

@@ -118,6 +118,7 @@ READABLE: Item = {
         READABLE | {"after": "zzz", "read": {"s0": "zzz"}},
         READABLE | {"counter": Decimal(-1), "values": {"size": [], "points": "NaN"}},
         READABLE | {"counter": Decimal(-1), "values": {"points": "1e99999999999"}},
+        READABLE | {"finished": True, "version": Decimal(-1)},
     ],
 )
 async def test_what_another_program_puts_in_the_place_of_a_note_stops_no_worker(
