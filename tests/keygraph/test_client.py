@@ -125,8 +125,8 @@ async def test_an_answer_that_nobody_waits_for_keeps_no_connection() -> None:
         await session.close()
 
 
-async def test_clients_are_closed_although_closing_is_canceled() -> None:
-    closed = list[str]()
+async def test_a_client_that_was_not_opened_is_opened_again_and_closed_although_closing_is_canceled() -> None:
+    closed, failures = list[str](), [ConnectionError()]
 
     def client_of(name: str) -> Any:
         async def close() -> None:
@@ -138,9 +138,13 @@ async def test_clients_are_closed_although_closing_is_canceled() -> None:
         return SimpleNamespace(close=close, describe_stream=describe_stream)
 
     async def open_streams() -> Any:
+        if failures:
+            raise failures.pop()
         return client_of("streams")
 
     sends = ClientTransport(client_of("data"), open_streams, asyncio.Event().wait)  # type: ignore[arg-type]  # it never returns
+    with pytest.raises(ConnectionError):
+        await sends.call(Wire("DescribeStream", {}))
     await sends.call(Wire("DescribeStream", {}))
     closing = asyncio.create_task(sends.close())
     await asyncio.sleep(0)

@@ -210,7 +210,7 @@ class ClientTransport:
         """Sends one call and returns its answer."""
         client = self._client
         if wire.operation in STREAM_OPERATIONS and self._open_streams is not None:
-            if self._streams is None:
+            if self._streams is None or (self._streams.done() and self._streams.exception()):
                 self._streams = asyncio.ensure_future(self._open_streams())
             client = await asyncio.shield(self._streams)
         method = getattr(client, _WORDS.sub("_", wire.operation).lower())
