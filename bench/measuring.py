@@ -25,7 +25,6 @@ from keygraph_resolvers.read.meter import Sent
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
-from keygraph_resolvers.worker_thread import WorkerThread
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Planned:
 def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | None = None) -> Planned:
     """Plans the only query of a document. Raises ValueError if there is none, or it is not valid."""
     core = core_schema(schema)
-    documents = Documents(core, schema.graph, NO_LIMITS, WorkerThread())
+    documents = Documents(core, schema.graph, NO_LIMITS)
     read = documents.read(document)
     if read.errors or len(read.operations) != 1:
         raise ValueError(f"no query: {read.errors}")

@@ -52,10 +52,10 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/plan/document_limits.py", "if size.introspected and size.introspected > self._most_introspected:", "if False:"
     ),
     "test_a_hostile_document_keeps_nobody_waiting": Removal(
-        f"{_RESOLVERS}/plan/documents.py", "if len(request.document) <= SHORT_TEXT and", "if"
+        f"{_RESOLVERS}/plan/documents.py", "len(self.request.document) <= SHORT_TEXT and not is_long", "not is_long"
     ),
     "test_a_new_document_is_planned_beside_others": Removal(
-        f"{_RESOLVERS}/plan/documents.py", "if len(request.document) <= SHORT_TEXT and", "if"
+        f"{_RESOLVERS}/plan/documents.py", "len(self.request.document) <= SHORT_TEXT and not is_long", "not is_long"
     ),
     "test_introspection_keeps_nobody_waiting_and_is_kept": Removal(
         f"{_RESOLVERS}/worker_thread.py",
@@ -354,7 +354,7 @@ REMOVALS: dict[str, Removal] = {
         "keygraph/admission.py", "dict.fromkeys(names, self._half)", "{}"
     ),
     "test_what_others_have_sent_meanwhile_keeps_no_new_document_waiting": Removal(
-        f"{_RESOLVERS}/plan/documents.py", "if len(request.document) <= SHORT_TEXT and", "if False and"
+        f"{_RESOLVERS}/plan/documents.py", "if self.place is None and len(self.request.document) <= SHORT_TEXT and", "if False and"
     ),
     "test_one_that_comes_seldom_goes_before_those_that_come_again_and_again": Removal(
         "keygraph/turns.py", "sorted(queues, key=self._had.__getitem__)", "queues"

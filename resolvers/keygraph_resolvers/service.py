@@ -29,7 +29,7 @@ from keygraph_resolvers.hooks import Hooks
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import exceeded_error, refused_error
 from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
-from keygraph_resolvers.plan.documents import Documents, OperationRequest, PreparedOperation, Refused
+from keygraph_resolvers.plan.documents import Documents, OperationRequest, PreparedOperation, Refused, Turn
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
@@ -82,11 +82,11 @@ class Service:
         """The memory that operations hold until their answers are sent."""
         self._cursors = Cursors(secret)
         self._thread = WorkerThread()
+        self._preparing = Admission(1, limits.max_running + limits.max_waiting)
         self._documents = Documents(
             core_schema(schema),
             schema.graph,
             limits,
-            self._thread,
             introspection=introspection,
             suggestions=suggestions,
         )
@@ -124,10 +124,10 @@ class Service:
         """Returns the response to a request, with the hooks of the schema's extensions."""
         began = asyncio.get_running_loop().time() if request.began is None else request.began
         ends = began + self.limits.operation_timeout
-        observation = request.observation
+        observation, turn = request.observation, Turn(request, ends, self._preparing, self._thread)
         error = None
         try:
-            prepared = await self._documents.prepare(request, ends, None if hooks is None else hooks.read)
+            prepared = await self._documents.prepare(request, turn, None if hooks is None else hooks.read)
             plan, run = prepared.plan, self._run_of(prepared.values, prepared.plan, request.viewer)
             run.idempotency_key, run.context = request.idempotency_key, request.context
             run.meter.holding = request.holding
@@ -146,7 +146,7 @@ class Service:
                 bound = observation.bound = Bound(plan, run)
                 if bound.known is None and plan.roots:
                     # It may take milliseconds.
-                    error = await self._documents.in_turn(request, ends, partial(self._limit_error, bound))
+                    error = await turn.do(partial(self._limit_error, bound))
                     self._documents.keep_plan(prepared.operation, plan, prepared.values.coerced)
                 else:
                     error = self._limit_error(bound)
@@ -156,6 +156,9 @@ class Service:
             return {"errors": [public_error(caused(beyond))]}
         except TimeoutError:
             return self._late()
+        finally:
+            if turn.place is not None:
+                turn.end()
         answer: dict[str, Any] = {"errors": [error]}
         if error is None:
             respond = partial(self._admitted, prepared, run, request, ends)

@@ -106,12 +106,13 @@ NEW = (
 async def test_a_new_document_is_planned_beside_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = Counter[int]()
+    threads, done = set[int](), list[str]()
+    steps = {"_parsed": Documents, "_compiled": Documents, "_total": Bound}
+    for name, owner in steps.items():
 
-    for owner, name in ((Documents, "_compiled"), (Bound, "_total")):
-
-        def noted(*arguments: Any, work: Any = getattr(owner, name)) -> Any:  # noqa: B008
-            threads[threading.get_ident()] += 1
+        def noted(*arguments: Any, name: str = name, work: Any = getattr(owner, name)) -> Any:  # noqa: B008
+            threads.add(threading.get_ident())
+            done.append(name)
             return work(*arguments)
 
         monkeypatch.setattr(owner, name, noted)
@@ -119,8 +120,12 @@ async def test_a_new_document_is_planned_beside_others(
         await store.send(CreateTable())
         asked = Service(schema_of(commerce), store, secret=SECRET)
         assert 2_000 < len(NEW) < 2_500
-        assert await asked.execute(NEW) == {"data": {f"u{number}": None for number in range(11)}}
-        assert [*threads.values()] == [2]
+        answers = await asyncio.gather(*(asked.execute(NEW + " " * number) for number in range(3)))
+        assert answers == 3 * [{"data": {f"u{number}": None for number in range(11)}}]
+        assert done == 3 * [*steps]  # one after another, each in one turn
+        first, *others = await asyncio.gather(*(asked.execute("{ a }" + NEW) for _ in range(3)))
+        assert others == 2 * [first]
+        assert done[9:] == ["_parsed"]
         assert threading.get_ident() not in threads
         assert await longest_turn(asked, NEW, most=NEW_SECONDS) < NEW_SECONDS
 

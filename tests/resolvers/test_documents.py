@@ -15,15 +15,14 @@ from keygraph.dynamo.store import UnreadStore
 from keygraph.kept import SizedCache
 from keygraph_examples.commerce import graph
 from keygraph_resolvers import Limits, Service, build_schema
-from keygraph_resolvers.plan.documents import Document, Documents
-from keygraph_resolvers.worker_thread import WorkerThread
+from keygraph_resolvers.plan.documents import Document, Documents, Refused
 from tests.resolvers.operations import GRAPHS, OPERATIONS
 
 SCHEMA = build_schema(graph)._schema
 
 
 def made(kept_bytes: int) -> Documents:
-    return Documents(SCHEMA, graph, Limits(document_cache_bytes=kept_bytes), WorkerThread())
+    return Documents(SCHEMA, graph, Limits(document_cache_bytes=kept_bytes))
 
 
 def size_of(text: str) -> int:
@@ -81,13 +80,16 @@ def test_of_what_is_refused_little_is_kept() -> None:
     valid = read.read("{ __typename }")
     kept, texts = read.kept_bytes, ["{", "{ nothing }", "{ a }" * 1000, f'{{ users(first: "{"x" * 9000}") }}']
     for text in texts:
-        assert read.refusal(text) is None
-        assert read.read(text).public_errors == read.refusal(text) != []
+        assert read.executable(text) is None
+        errors = read.read(text).public_errors
+        with pytest.raises(Refused) as refused:
+            read.executable(text)
+        assert errors == refused.value.errors != []
     assert 0 < read.kept_bytes - kept < 6_000
     for number in range(3_000):
         read.keep(Document(DocumentNode(), [GraphQLError("x" * 300)], b"%d" % number))
     assert 500_000 < read.kept_bytes - kept <= 1_000_000
-    assert read.refusal(texts[0]) is None
+    assert read.executable(texts[0]) is None
     assert read.read("{ __typename }") is valid
 
 

@@ -28,7 +28,7 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.access.claims import Claims
-from keygraph.admission import Admission
+from keygraph.admission import Admission, Place
 from keygraph.codes import Code
 from keygraph.dynamo.table import Table
 from keygraph.graph import Graph
@@ -242,6 +242,43 @@ class PreparedOperation:
     plan: Plan
 
 
+@dataclass(slots=True, eq=False)
+class Turn:
+    """The time for all that prepares a request: for a short document, in rounds of the event loop. For a long one, a thread
+    does it all before anything of others: a turn for each step would end many operations late, and all in vain."""
+
+    request: OperationRequest
+    ends: float
+    """By the event loop's clock."""
+    preparing: Admission
+    thread: WorkerThread
+    place: Place | None = None
+
+    async def do(
+        self,
+        work: Callable[[], ResultT],
+        known: Callable[[], ResultT | None] = lambda: None,
+        *,
+        is_long: bool = False,
+    ) -> ResultT:
+        """Returns the result of a step, or what is known when its turn comes: another client may have sent it meanwhile.
+        Raises Overloaded and TimeoutError."""
+        async with asyncio.timeout_at(self.ends):
+            if self.place is None and len(self.request.document) <= SHORT_TEXT and not is_long:
+                await rounds().wait_for_time(next(iter(self.request.clients), ""))
+                found = known()
+                return work() if found is None else found
+            self.place = self.place or await self.preparing.enter(clients=self.request.clients)
+            found = known()
+            return await self.thread.run(work) if found is None else found
+
+    def end(self) -> None:
+        """Gives the thread to others."""
+        if self.place is not None:
+            self.preparing.leave(self.place)
+            self.place = None
+
+
 class Documents:
     """The most recently used documents of a schema, and their plans."""
 
@@ -250,7 +287,6 @@ class Documents:
         schema: Any,
         graph: Graph,
         limits: Limits,
-        thread: WorkerThread,
         *,
         introspection: bool = True,
         suggestions: bool = True,
@@ -266,8 +302,6 @@ class Documents:
         self._inputs = InputReaders(schema)
         self._introspection = introspection
         self._suggestions = suggestions
-        self._thread = thread
-        self._preparing = Admission(1, limits.max_running + limits.max_waiting)
         for_refused = min(limits.document_cache_bytes // 10, _REFUSED_BYTES)
         self.kept: SizedCache[Any, Any] = SizedCache(limits.document_cache_bytes - for_refused)
         """Documents by the hashes of their texts; plans by the hash, their operation's name and the values of
@@ -315,18 +349,20 @@ class Documents:
             self._refused.keep(document.digest, errors, _KEY_BYTES + len(errors))
         return document
 
-    def refusal(self, text: str) -> list[dict[str, Any]] | None:
-        """The cached errors of a text that cannot be executed; None if it is not known."""
-        errors = self._refused.get(_digest(text))
-        return None if errors is None else json.loads(errors)
+    def executable(self, text: str) -> Document | None:
+        """The cached document of a text; None if the text is not known. Raises Refused if it cannot be executed."""
+        errors = None if (document := self.known(text)) else self._refused.get(_digest(text))
+        if errors is not None:
+            raise Refused(json.loads(errors))
+        return document
 
     async def prepare(
         self,
         request: OperationRequest,
-        ends: float,
+        turn: Turn,
         read: Callable[[Callable[[], Awaitable[Document]]], Awaitable[Document]] | None = None,
     ) -> PreparedOperation:
-        """Returns the operation of a request with its plan, before the event loop's clock reaches `ends`.
+        """Returns the operation of a request with its plan.
 
         `read` wraps what reads the document. Raises Refused if the operation cannot be executed, NotAQuery for other
         kinds if `only_queries` are allowed, DocumentLimit if the variables have too many values, Overloaded, and
@@ -338,14 +374,11 @@ class Documents:
                 self._limited.check_length(text)
             except GraphQLError as error:
                 raise Refused([public_error(error)]) from None
-        document = self.known(text)
-        if read is not None:
-            document = await read(partial(self._read_in_turn, request, ends))
-        elif document is None:
-            errors = self.refusal(text)
-            if errors is not None:
-                raise Refused(errors)
-            document = await self._read_in_turn(request, ends)
+        if read is None:
+            document = await self._read_in_turn(turn, partial(self.executable, text))
+        else:
+            document = await read(partial(self._read_in_turn, turn, partial(self.known, text)))
+            turn.end()  # what wraps it may take long
         observation = request.observation
         observation.digest = document.digest
         operation = self.operation(document, request.operation_name)
@@ -361,14 +394,14 @@ class Documents:
         if count > _FEW_VALUES:
             # An empty object of a type with many fields is one value, and each of the fields is looked for in it.
             read_values = partial(self.values, document, operation, variables)
-            values = await self.in_turn(request, ends, read_values, is_long=True)
+            values = await turn.do(read_values, is_long=True)
         else:
             values = self.values(document, operation, variables)
-        known = partial(self._known_plan, operation, values.coerced)
+        known: Callable[[], Plan | None] = partial(self.cached, _plan_key(operation, values.coerced))
         plan = known()
         if plan is None:
             compiled = partial(self._compiled, document, operation, values.coerced)
-            plan = await self.in_turn(request, ends, compiled, known)
+            plan = await turn.do(compiled, known)
             self.keep_plan(operation, plan, values.coerced)
         return PreparedOperation(document, operation, variables, count, values, plan)
 
@@ -386,31 +419,9 @@ class Documents:
             )
         return found
 
-    async def _read_in_turn(self, request: OperationRequest, ends: float) -> Document:
+    async def _read_in_turn(self, turn: Turn, known: Callable[[], Document | None]) -> Document:
         """Returns the document of a request."""
-        known, parsed = partial(self.known, request.document), partial(self._parsed, request.document)
-        return known() or self.keep(await self.in_turn(request, ends, parsed, known))
-
-    async def in_turn(
-        self,
-        request: OperationRequest,
-        ends: float,
-        work: Callable[[], ResultT],
-        known: Callable[[], ResultT | None] = lambda: None,
-        *,
-        is_long: bool = False,
-    ) -> ResultT:
-        """Returns the result of work that prepares a request, or what is known when its turn comes: another client may have
-        sent it meanwhile. For a short document, that is a round of the event loop with time for it. For a long one, a thread
-        does one at a time."""
-        async with asyncio.timeout_at(ends):
-            if len(request.document) <= SHORT_TEXT and not is_long:
-                await rounds().wait_for_time(next(iter(request.clients), ""))
-                found = known()
-                return work() if found is None else found
-            async with self._preparing.place(clients=request.clients):
-                found = known()
-                return await self._thread.run(work) if found is None else found
+        return known() or self.keep(await turn.do(partial(self._parsed, turn.request.document), known))
 
     def values(
         self, document: Document, operation: DocumentOperation, given: Mapping[str, Any]
@@ -453,14 +464,9 @@ class Documents:
             raise DocumentLimit(f"{problem}, and the limit is {most:,}.")
         return count
 
-    def _known_plan(self, operation: DocumentOperation, variables: Mapping[str, Any]) -> Plan | None:
-        """The cached plan of an operation for these values of its directives' variables, if there is one."""
-        found: Plan | None = self.cached(_plan_key(operation, variables))
-        return found
-
     def plan(self, document: Document, operation: DocumentOperation, variables: Mapping[str, Any]) -> Plan:
         """The plan of an operation for these values of its directives' variables."""
-        known = self._known_plan(operation, variables)
+        known: Plan | None = self.cached(_plan_key(operation, variables))
         return known or self.keep_plan(operation, self._compiled(document, operation, variables), variables)
 
     def _compiled(
