@@ -394,7 +394,7 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_a_collection_looks_at_few_objects_however_many_an_operation_keeps": Removal(
         "server/keygraph_server/processes/collection.py",
-        "if LARGE in running",
+        "if makes_much()",
         "if False",
     ),
     "test_in_an_outage_a_trickle_is_sent": Removal(

@@ -13,7 +13,7 @@ from graphql import GraphQLError, OperationDefinitionNode
 from graphql.execution.values import VariableValues
 
 from keygraph.access.claims import ANONYMOUS, Claims, Viewer
-from keygraph.admission import ITEMS_OF_A_PLACE, Admission, Overloaded
+from keygraph.admission import ITEMS_OF_A_PLACE, LARGE, Admission, Overloaded
 from keygraph.deadlines import Deadlines, Wait
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut, without_frames
@@ -96,6 +96,10 @@ class Service:
         self._suggestions = suggestions
         self._cost_limit = limits.cost_limit or None
         self._deadlines: Deadlines | None = None
+
+    def makes_much(self) -> bool:
+        """Whether large operations run, or a long new document is prepared: they keep much of what they make."""
+        return LARGE in self.admission.taken or self._preparing.running > 0
 
     @property
     def kept_bytes(self) -> int:

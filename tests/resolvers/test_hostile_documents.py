@@ -36,7 +36,7 @@ MOST_BYTES = 10_000_000
 def collected_as_served() -> Iterator[None]:
     """Garbage is collected as in the server, not among all that other tests have made."""
     before = gc.get_threshold()
-    tune_collection(())
+    tune_collection(lambda: False)
     yield
     gc.callbacks.pop()
     gc.set_threshold(*before)

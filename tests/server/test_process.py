@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from keygraph.admission import Admission
+from keygraph.dynamo.store import UnreadStore
+from keygraph_examples.commerce import graph
+from keygraph_resolvers import Service, build_schema
 from keygraph_server.app import app_from_environment, create_app
-from keygraph_server.processes.collection import (
-    COLLECTED_AFTER,
-    tune_collection,
-)
+from keygraph_server.processes.collection import COLLECTED_AFTER, tune_collection
 from keygraph_server.processes.process import runs_on
 from keygraph_server.settings import read_settings
 from tests.server.library import MODEL
@@ -53,10 +53,15 @@ async def test_a_worker_tunes_its_collector_and_its_threads_when_it_has_started(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("bound", "counts", "most"), [(0, range(11, 40), 50_000), (5_000, range(51, 99), 13_000)]
+    ("where", "bound", "counts", "most"),
+    [
+        ("admission", 0, range(11, 40), 50_000),
+        ("admission", 5_000, range(51, 99), 13_000),
+        ("_preparing", 0, range(51, 99), 13_000),
+    ],
 )
 async def test_a_collection_looks_at_few_objects_however_many_an_operation_keeps(
-    bound: int, counts: range, most: int
+    where: str, bound: int, counts: range, most: int
 ) -> None:
     looked_at: list[int] = []
 
@@ -65,8 +70,9 @@ async def test_a_collection_looks_at_few_objects_however_many_an_operation_keeps
             generations = range(info["generation"] + 1)
             looked_at.append(sum(len(gc.get_objects(generation=each)) for each in generations))
 
-    admission = Admission(100, 0)
-    tune_collection(admission.taken)
+    service = Service(build_schema(graph), UnreadStore(graph.table), secret=b"secret")
+    tune_collection(service.makes_much)
+    admission: Admission = getattr(service, where)
     async with admission.place(bound):
         gc.collect(0)
         gc.callbacks.append(note)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 COLLECTED_AFTER = (20_000, 0, 150)
 """The thresholds of garbage collection, measured in `docs/performance.md`, "The server process". A collection of the
 first two generations looks at 40,000 objects that are still used, or a few more, which takes up to 50 ms."""
 _BESIDE_LARGE = (5_000, 0, 600)
-"""The same while large operations run, which keep what they make: a collection takes up to 10 ms. With these, small
-operations would take a twelfth more time."""
+"""The same beside what keeps much of what it makes: a collection takes up to 10 ms. With these, small operations would take
+a twelfth more time."""
 
 
 @contextmanager
@@ -26,20 +26,18 @@ def keeping_all() -> Iterator[None]:
         gc.set_threshold(*COLLECTED_AFTER)
 
 
-def tune_collection(running: Container[str]) -> None:
-    """Excludes all current objects from garbage collection, and collects less often, by the groups of operations that run.
+def tune_collection(makes_much: Callable[[], bool]) -> None:
+    """Excludes all current objects from garbage collection, and collects less often, if not so much is made and kept.
 
     An operation creates thousands of objects and drops them at its end. With Python's default thresholds the collector
     scans them several times per operation, and scans the model, the schema and the AWS SDK again and again.
     """
-    from keygraph.admission import LARGE  # here, because the command line imports this module
-
     gc.collect()
     gc.freeze()
 
     def choose(*_: object) -> None:
         """Each collection chooses when the next one comes."""
-        gc.set_threshold(*(_BESIDE_LARGE if LARGE in running else COLLECTED_AFTER))
+        gc.set_threshold(*(_BESIDE_LARGE if makes_much() else COLLECTED_AFTER))
 
     choose()
     gc.callbacks.append(choose)

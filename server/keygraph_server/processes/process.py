@@ -30,7 +30,7 @@ _THREADS_SECONDS = 0.0005
 def begin_serving(service: Service) -> None:
     """Sets up a server process after it has opened everything that it keeps while it runs."""
     _end_with_parent()
-    tune_collection(service.admission.taken)
+    tune_collection(service.makes_much)
     return_large_blocks()
     sys.setswitchinterval(_THREADS_SECONDS)
     _log.info("Process %d serves on %s", os.getpid(), " and ".join(runs_on()))
