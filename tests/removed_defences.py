@@ -642,7 +642,7 @@ REMOVALS: dict[str, Removal] = {
     "test_both_names_are_read_and_compared": Removal(
         "keygraph/model/comparisons.py", "present = And(_present(attribute))", "present = Exists(attribute)"
     ),
-    "test_a_key_with_a_copy_that_follows_tells_no_length": Removal(
+    "test_a_key_with_a_copy_tells_no_length": Removal(
         "keygraph/check/access.py", "if field is None or not field.follows:", "if True:"
     ),
     "test_a_process_that_hangs_when_credentials_expire": Removal(

@@ -208,14 +208,16 @@ def _is_own_key(record: RecordType, keys: Keys, slot: Slot) -> bool:
 def _writers(
     record: RecordType, access: TypeAccess, name: str
 ) -> Iterator[tuple[Sequence[Grants], bool, str]]:
-    """Yields the rules for who may change a field, whether they are those of the same type, and of what: itself, or the
-    field that a copy follows."""
-    if "update" in _writes(record):
-        yield [*access.grants("update"), *access.grants("update", name)], True, name
+    """Yields the rules for who may change a field, whether they are those of the same type, and of what: itself, the end
+    from whose node it is copied, or the field that a copy follows."""
     field = record.fields.get(name)
+    end, _, of = (
+        field.kept_of.partition(".") if field is not None and field.kept == "copy" else (name, "", "")
+    )
+    if "update" in _writes(record):
+        yield [*access.grants("update"), *access.grants("update", end)], True, end
     if field is None or not field.follows:
         return
-    end, _, of = field.kept_of.partition(".")
     for node in record.ends[end].members:
         if "update" in _writes(node):
             rules = node.access

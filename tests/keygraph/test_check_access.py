@@ -380,10 +380,10 @@ def test_a_key_that_is_there_only_with_a_hidden_field() -> None:
     assert of_owner("{flag}#{owner.user_id}") == of_owner("{flag}", "TASKS#{owner}") == ["Task.flag"]
 
 
-def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
-    """Who changes the source of the copy makes the key longer."""
+def test_a_key_with_a_copy_tells_no_length() -> None:
+    """Who changes the source of a copy, or the end from whose node it is, makes the key longer."""
 
-    def wrong(*own: Any, follows: bool = True) -> list[str]:
+    def wrong(*own: Any, follows: bool = True, placed: Any = None) -> list[str]:
         by_title = Index("by-title", "shelf", "size_key")
 
         @node("BOOK#{book_id}", access=[read(), *own])
@@ -394,14 +394,14 @@ def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
         @node(
             "PLACE#{place_id}",
             by_title("{shelf}", "{title}#{secret}"),
-            access=[read(), write(role="hr")],
+            access=[read(), placed or write(role="hr")],
         )
         class Place:
             place_id: ID
             shelf: str
             book: Book
             secret: str = stored(access=HIDDEN)
-            title: str = copy("book.title", follows=follows)
+            title: str = copy("book.title", follows=follows, access=[read(), write(role="hr")])
 
         graph = Graph(Table("Books", partition_key="PK", sort_key="SK", indexes=[by_title]), Book, Place)
         return [f"{each.where}: {each.problem}" for each in graph.mistakes if "length" in each.problem]
@@ -409,6 +409,9 @@ def test_a_key_with_a_copy_that_follows_tells_no_length() -> None:
     problem = "it is in keys with title, so what Book.title can be would tell its length to viewers who may not read it."
     assert wrong(update(role="editor")) == [f"Place.secret: {problem}"]
     assert wrong(write(role="hr")) == wrong(update(role="editor"), follows=False) == []
+    # Who writes the end writes the copy.
+    problem = problem.replace("what Book.title", "what book")
+    assert wrong(follows=False, placed=write()) == [f"Place.secret: {problem}"]
 
 
 def test_a_field_of_every_rule_hides_nothing() -> None:
