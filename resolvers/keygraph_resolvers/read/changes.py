@@ -19,6 +19,7 @@ from keygraph.model.records import RecordType
 from keygraph.writing.sending.idempotency import is_own
 from keygraph_resolvers.naming.names import change_arguments
 from keygraph_resolvers.read.meter import held_bytes
+from keygraph_resolvers.schema.scalars import value_in_answer
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class RecordChange:
             if (used := changed if method.needs is None else changed.intersection(method.needs))
             if method.nodes
             or not (method.is_plain and all(restricted_name(record, each) for each in used))
-            or self._is_changed(partial(value_of_method, record, name))
+            or self._is_changed(partial(_answer_of_method, record, name))
         }
         return changed | methods
 
@@ -232,6 +233,10 @@ def _all_of(decisions: Sequence[bool | None]) -> bool | None:
 def named(record: RecordType) -> tuple[str, ...]:
     """Returns the names of all that is stored in a record, or computed from it."""
     return (*record.fields, *record.ends, *record.methods)
+
+
+def _answer_of_method(record: RecordType, name: str, item: Item) -> object:
+    return value_in_answer(record.methods[name].types[0], value_of_method(record, name, item))
 
 
 def _value(read: Callable[[Item], object], item: Item) -> object:

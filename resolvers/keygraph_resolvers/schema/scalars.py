@@ -186,8 +186,24 @@ def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
     try:
         if type_.kind == "enum":
             return cast(Any, type_.python)[value]
-        scalar = SCALARS[type_.kind]
-        made: Any = SCALAR_MAP.get(scalar.python) or graphql.specified_scalar_types[scalar.name]
-        return made.parse_value(value)
+        return _scalar_of(type_).parse_value(value)
     except (graphql.GraphQLError, KeyError, TypeError):  # what is not hashable has no name
         raise BadUserInput(f"{where}: expected a value of type {type_.name}") from None
+
+
+def value_in_answer(type_: FieldType, value: Any) -> Any:
+    """Returns what an answer says of a value that a method returns. It may raise anything for what none can hold."""
+    if value is None:
+        return None
+    if type_.of is not None:
+        if not graphql.pyutils.is_iterable(value):
+            raise TypeError
+        return (set if type_.kind == "set" else list)(value_in_answer(type_.of, each) for each in value)
+    if type_.kind == "object":
+        return [value_in_answer(each.type, getattr(value, each.name)) for each in type_.members]
+    return type_.cls(value) if type_.kind == "enum" else _scalar_of(type_).serialize(value)
+
+
+def _scalar_of(type_: FieldType) -> Any:
+    scalar = SCALARS[type_.kind]
+    return SCALAR_MAP.get(scalar.python) or graphql.specified_scalar_types[scalar.name]
