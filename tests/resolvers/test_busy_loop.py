@@ -110,7 +110,7 @@ async def test_a_new_document_is_planned_beside_others(
     steps = {"_parsed": Documents, "_compiled": Documents, "_total": Bound}
     for name, owner in steps.items():
 
-        def noted(*arguments: Any, name: str = name, work: Any = getattr(owner, name)) -> Any:  # noqa: B008
+        def noted(*arguments: Any, name: str = name, work: Any = getattr(owner, name)) -> Any:  # noqa: B008  # of this step
             threads.add(threading.get_ident())
             done.append(name)
             return work(*arguments)
