@@ -706,6 +706,11 @@ REMOVALS: dict[str, Removal] = {
     "test_a_shard_has_an_end_only_where_it_is_described_as_closed": Removal(
         "keygraph/engines/dynamodb/engine.py", "each.name == request.shard and not each.is_closed", "False"
     ),
+    "test_a_worker_reads_what_it_has_taken_when_it_can_take_no_more": Removal(
+        "keygraph/changes/following.py",
+        "async for lease in self._leases.take(stream):",
+        "for lease in [each async for each in self._leases.take(stream)]:",
+    ),
     "test_a_position_that_its_server_refuses_is_replaced": Removal(
         "keygraph/engines/dynamodb/errors.py", '"GetShardIterator" and kind in _OURS', '"" and kind in _OURS'
     ),

@@ -109,7 +109,7 @@ class StreamWorker:
             while not self._stop.is_set():
                 try:
                     stream = await describe_stream(self._store)
-                    for lease in await self._leases.take(stream):
+                    async for lease in self._leases.take(stream):
                         if lease.shard in tasks:
                             await tasks[lease.shard]
                         tasks[lease.shard] = asyncio.create_task(self._read(stream, lease))

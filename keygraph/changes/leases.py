@@ -9,7 +9,7 @@ conditional (`keygraph.changes.ledger`). A worker that has fewer shards than its
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -90,9 +90,9 @@ class Leases:
     _watched: dict[str, tuple[ShardLease, float]] = field(default_factory=dict)
     """The leases of others, and since when they are unchanged."""
 
-    async def take(self, stream: Stream) -> list[ShardLease]:
-        """Takes what is free, abandoned, or too much for another worker, one shard of that at a time. Returns what is new.
-        Raises StoreError."""
+    async def take(self, stream: Stream) -> AsyncIterator[ShardLease]:
+        """Takes what is free, abandoned, or too much for another worker, one shard of that at a time. Yields what is new, so
+        that it is read even if the next one cannot be taken. Raises StoreError."""
         now, leases = time.monotonic(), await read_leases(self.graph, self.store, stream)
         for name in self._watched.keys() - leases.keys():
             del self._watched[name]
@@ -104,11 +104,10 @@ class Leases:
         open_ = [leases[each.name] for each in readable(stream.shards, finished)]
         free = [each for each in open_ if self._is_free(each, now)]
         chosen = free or self._too_many_of_another(open_)
-        taken = [
-            await self._write(stream, each, ShardLease(each.shard, self.owner, each.counter + 1, each.after))
-            for each in chosen
-        ]
-        return [each for each in taken if each is not None]
+        for each in chosen:
+            new = ShardLease(each.shard, self.owner, each.counter + 1, each.after)
+            if await self._write(stream, each, new) is not None:
+                yield new
 
     def _is_free(self, lease: ShardLease, now: float) -> bool:
         if lease.shard in self.held:

@@ -179,6 +179,23 @@ async def test_several_workers_share_shards_and_go_on_in_their_children(make_sto
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
+async def test_a_worker_reads_what_it_has_taken_when_it_can_take_no_more(make_store: MakeStore) -> None:
+    store, handled, refused = await streaming(make_store), Handled(), list[object]()
+    await store.split("s0", 2)
+
+    async def before(request: Any) -> None:
+        if isinstance(request, Write) and "'s2'" in str(request.action) and not refused:
+            refused.append(request)
+            raise Unavailable("throttled")
+
+    async with running(StreamWorker(graph, HeldStore(store, before), handled.by("one"), "one", QUICK)):  # type: ignore[arg-type]  # it is a handler
+        await put(store, *(f"t{number}" for number in range(10)))
+        await handled.until(10)
+    assert refused
+    assert {shard for shard, _ in handled.positions} == {"s1", "s2"}
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
 async def test_a_worker_that_dies_is_replaced_and_one_that_stops_at_once(make_store: MakeStore) -> None:
     """A process that is killed gives nothing back."""
     store, handled = await streaming(make_store), Handled()
