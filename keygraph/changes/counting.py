@@ -109,16 +109,12 @@ class StreamCounter:
         touched: dict[Node, _Touched] = defaultdict(_Touched)
         for record in records:
             self._look_at(record, touched)
-        if not touched:
-            return
-        await self._lineage.know([shard])
-        if shard not in self._lineage.shards:
-            # Ledgers forget shards that are gone, so it is not known what is in them.
-            raise StreamTrimmed(f"the shard {shard} is gone from the stream")
         nodes = [*touched]
         for start in range(0, len(nodes), _NODES):
             some = nodes[start : start + _NODES]
-            there = await self._values.read(some)
+            read = await self._values.read(some)
+            there = {node: (Ledger.of(note), item) for node, (note, item) in read.items()}
+            await self._lineage.know({shard}.union(*(ledger.read for ledger, _ in there.values())))
             await gathered(
                 (self._apply(shard, node, touched[node], *there[node]) for node in some), at_once=_NODES
             )
@@ -160,9 +156,8 @@ class StreamCounter:
         return overwritten(self._graph, record, self._tallies.of, is_foreign)
 
     async def _apply(
-        self, shard: str, node: Node, touched: _Touched, note: Item | None, item: Item | None
+        self, shard: str, node: Node, touched: _Touched, ledger: Ledger, item: Item | None
     ) -> None:
-        ledger = Ledger.of(note)
         while True:
             if ledger.foreign is not None:
                 _log.error(
@@ -171,7 +166,10 @@ class StreamCounter:
                     node[0].name,
                 )
                 return
-            await self._lineage.know(ledger.read)
+            await self._lineage.know([shard, *ledger.read])
+            if shard not in self._lineage.shards:
+                # Ledgers forget shards that are gone, so it is not known what is in them.
+                raise StreamTrimmed(f"the shard {shard} is gone from the stream")
             changes = [
                 each for each in touched.changes if not self._lineage.contains(ledger.read, shard, each[0])
             ]

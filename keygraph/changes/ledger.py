@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -165,21 +165,29 @@ class Lineage:
 
     store: Store
     shards: Mapping[str, StreamShard] = field(default_factory=dict)
+    _gone: Set[str] = field(default_factory=frozenset)
+    """Those that the last description lacks, though a node's note has them. DynamoDB describes a stream ten times a second
+    at most."""
     _described: float = 0.0
     _describing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def know(self, names: Iterable[str]) -> None:
         """Makes sure that each of these shards is known, or is gone. Raises StoreError."""
-        wanted, now = {*names}, time.time()
-        # By a clock that goes on while the machine sleeps.
-        if wanted <= self.shards.keys() and abs(now - self._described) < _DESCRIBED_SECONDS:
+        wanted, now = {*names}, time.time()  # by a clock that goes on while the machine sleeps
+
+        def is_known() -> bool:
+            is_recent = abs(now - self._described) < _DESCRIBED_SECONDS
+            return is_recent and wanted <= self.shards.keys() | self._gone
+
+        if is_known():
             return
         async with self._describing:
-            if wanted <= self.shards.keys() and abs(now - self._described) < _DESCRIBED_SECONDS:
+            if is_known():
                 return
             stream = await self.store.send(DescribeStream())
             shards = () if stream is None else stream.shards
             self.shards, self._described = {each.name: each for each in shards}, now
+            self._gone = (self._gone | wanted) - self.shards.keys()
 
     def contains(self, read: Mapping[str, str], shard: str, position: str) -> bool:
         """Returns whether a change is among those up to these positions."""

@@ -40,6 +40,7 @@ from tests.keygraph.streamed import (
     wrong_walks,
 )
 from tests.keygraph.summarized import Stopped, contents, killed_after, summarize
+from tests.tracing import TracingStore
 from tests.verified import verified
 
 TEAM_0, TEAM_1 = NODES[:2]
@@ -209,6 +210,23 @@ async def test_a_node_that_was_there_before_has_no_numbers_until_the_job_has_run
     await store.send(BatchWrite(deletes=(graph.table.key_of(early),)))
     await follow(split)
     assert (await stored(store))[TEAM_0]["size"] == 1
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_shards_that_are_gone_are_looked_for_once(make_store: MakeStore) -> None:
+    """The notes of nodes that were not changed for a day have only such shards."""
+    store = await streaming(make_store)
+    nodes = [(NODES[0][0], (f"x{number}",)) for number in range(20)]
+    for number, node in enumerate(nodes):
+        gone = {f"gone{number}": "1"}
+        assert await replace_ledger(graph, store, node, Ledger(), Ledger(1, {}, gone, 1)) is None
+    await store.send(BatchWrite(tuple(of_member(name, "p0", 5) for _, (name,) in nodes)))
+    await store.send(DescribeStream())
+    tracing = TracingStore(store)
+    await StreamCounter(graph, tracing).apply("s0", store.shards["s0"].records)
+    assert sum(isinstance(each, DescribeStream) for each in tracing.requests) == 1
+    there = await NodeValues(graph, store).read(nodes)
+    assert {*Ledger.of(there[nodes[0]][0]).read} == {"s0"}
 
 
 async def test_a_node_gets_its_numbers_when_it_is_created_after_its_items(make_store: MakeStore) -> None:
