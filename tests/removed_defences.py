@@ -544,7 +544,7 @@ REMOVALS: dict[str, Removal] = {
         '{"require": ["exp"], "verify_signature": False,',
     ),
     "test_a_public_key_in_another_form_is_no_shared_secret": Removal(
-        "server/keygraph_server/auth/keys.py", "elif _is_public_key(text):", "elif False:"
+        "server/keygraph_server/auth/keys.py", "elif _is_public_key(text.encode()):", "elif False:"
     ),
     "test_a_new_key_is_fetched_and_invented_ids_are_not": Removal(
         "server/keygraph_server/auth/keys.py", "now - self._tried > RETRY_SECONDS", "True"

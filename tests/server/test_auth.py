@@ -15,6 +15,7 @@ from decimal import Decimal
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import quote
 
 import jwt
 import pytest
@@ -169,21 +170,25 @@ class TestTokens:
             ssh = public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
             der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
             lines = "\n".join(pem(key).splitlines()[1:-1])
+            jwk = b'{"crv": "P-256", "kty": "EC"}'
             for text in (
-                lines,
                 base64.urlsafe_b64encode(der).decode().rstrip("="),
-                ssh,
-                ssh + " somebody@host\n",
-                ' {"kty": "RSA"} ',
-                "\n".join(pem(key).splitlines()[1:]),
-                lines.replace("\n", "\\n"),
-                base64.b64encode(pem(key).encode()).decode(),
-                der.hex(),
+                f"key={lines}",
+                quote(lines),
+                lines.replace("\n", "\\r\\n"),
                 ssh.split()[1],
+                f'from="10.0.0.1" {ssh} somebody@host\n',
+                f" {jwk.decode()} ",
+                *(each.hex(":") for each in (der, jwk)),
+                *(
+                    base64.b64encode(each).decode()
+                    for each in (jwk, lines.encode(), pem(key).encode("utf-16"))
+                ),
             ):
                 with pytest.raises(ValueError, match="a public key that is not in PEM"):
                     FixedKey(text)
-        FixedKey(base64.b64encode(SECRET.encode()).decode())
+        for secret in (base64.b64encode(SECRET.encode()).decode(), f"[{SECRET}", f"{{{SECRET}"):
+            assert FixedKey(secret).algorithms[0] == "HS256"
 
     def test_a_small_rsa_key_verifies_nothing(self) -> None:
         with pytest.raises(ValueError, match="needs at least 2,048 bits, and this has 1,024"):

@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 from base64 import b64decode
+from binascii import unhexlify
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
-from itertools import product
 from time import monotonic
 from typing import Any, TypeAlias
 from urllib.error import HTTPError
+from urllib.parse import unquote_to_bytes
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -25,12 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import (
-    load_der_public_key,
-    load_pem_public_key,
-    load_ssh_public_key,
-)
-from cryptography.x509 import load_der_x509_certificate
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from jwt import PyJWK
 
 from keygraph.daemon_thread import in_daemon_thread
@@ -65,6 +62,15 @@ FETCH_SECONDS = 5.0
 """How long a fetch may take, to the last byte."""
 MOST_BYTES = 1_000_000
 """A larger document has not only keys in it."""
+
+_PUBLIC_KEY = re.compile(
+    rb"PUBLIC KEY ?-|CERTIFICATE-|\bkty\W{1,9}(RSA|EC|OKP|oct)|ssh-(rsa|dss|ed25519)|ecdsa-sha2-"
+    rb"|\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01|\x2a\x86\x48\xce\x3d\x02\x01|\x06\x03\x2b\x65[\x70\x71]"
+    rb"|0[\x81\x82]..?\x02[\x81\x82].*\x02\x03\x01\x01",
+    re.DOTALL,
+)
+"""What is in public keys: in PEM, as a JWK or of SSH; in DER the identifiers of RSA, elliptic curves and Edwards curves, or
+two numbers, of which one is 65,537 (RFC 8017, A.1.1). There are no zero bytes in it."""
 
 _PUBLIC_MEMBERS = ("kty", "kid", "use", "key_ops", "alg", "crv", "n", "e", "x", "y")
 """What is read of a published key: to make the primes of a private one takes minutes."""
@@ -101,7 +107,7 @@ class FixedKey:
             except (ValueError, UnsupportedAlgorithm):
                 raise ValueError("it is not a public key in PEM") from None
             self._key = VerifyingKey(public, _algorithms_of(public))
-        elif _is_public_key(text):
+        elif _is_public_key(text.encode()):
             raise ValueError("it is a public key that is not in PEM")
         self.algorithms = self._key.algorithms
 
@@ -109,22 +115,20 @@ class FixedKey:
         return self._key
 
 
-def _is_public_key(text: str) -> bool:
-    """Whether a text is a JWK, or a public key or certificate of SSH or PEM, without its first or last line, or encoded."""
-    if text.lstrip().startswith(("{", "[")) or "PUBLIC KEY" in text or "-----END" in text:
+def _is_public_key(text: bytes, decodings: int = 2) -> bool:
+    """Whether there is a public key or a certificate in a text, which may be encoded more than once."""
+    text = unquote_to_bytes(text).replace(b"\0", b"")  # of UTF-16
+    if _PUBLIC_KEY.search(text):
         return True
-    encodings = [text.strip().encode()]
-    with suppress(ValueError):
-        standard = text.replace("\\n", "").replace("-", "+").replace("_", "/")
-        encodings.append(b64decode(standard + "=="))
-    with suppress(ValueError):
-        encodings.append(bytes.fromhex(text))
-    loads = load_ssh_public_key, load_der_public_key, load_pem_public_key, load_der_x509_certificate
-    for encoded, load in product(encodings, loads):
-        with suppress(ValueError, UnsupportedAlgorithm):
-            load(encoded)
-            return True
-    return any(encoded[4:].startswith((b"ssh-", b"ecdsa-")) for encoded in encodings)
+    standard = re.sub(rb"\\+[rn]", b"", text).translate(bytes.maketrans(b"-_", b"+/"))
+    for other, size, decode in (rb"[^A-Za-z0-9+/]", 4, b64decode), (rb"[^0-9A-Fa-f]", 2, unhexlify):
+        digits = re.sub(other, b"", standard) + b"A" * size
+        # The key begins at one of these places, whatever stands before it.
+        for start in range(size if decodings else 0):
+            end = len(digits) - (len(digits) - start) % size
+            if _is_public_key(decode(digits[start:end]), decodings - 1):
+                return True
+    return False
 
 
 def _algorithms_of(key: object) -> Sequence[str]:
