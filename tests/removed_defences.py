@@ -242,7 +242,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_HTTP}/graphql_http.py", "return await _LONG_TEXTS.run(as_long_json, response)", "return as_long_json(response)"
     ),
     "test_only_what_a_long_integer_is_in_is_copied": Removal(
-        f"{_RESOLVERS}/answer/text.py", "case int() if value.bit_length() > 63:", "case int() if not isinstance(value, bool):"
+        f"{_RESOLVERS}/schema/json_numbers.py", "case int() if value.bit_length() > 63:", "case int() if not isinstance(value, bool):"
     ),
     "test_the_schema_is_printed_once_and_beside_others": Removal(
         f"{_RESOLVERS}/schema/federation.py", "if not kept.cache_info().currsize:", "if False:"

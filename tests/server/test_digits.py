@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, JSON, Graph, Many, Table, node, record, sums
-from keygraph_resolvers.answer.text import as_long_json
+from keygraph_resolvers.schema.json_numbers import as_long_json
 from keygraph_resolvers.schema.scalars import SCALAR_MAP
 from keygraph_server.http.requests import read_json
 from tests.conftest import on_exact_engines

@@ -26,10 +26,10 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from keygraph_resolvers import Limits, OperationRequest
-from keygraph_resolvers.answer.text import as_long_json
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery
 from keygraph_resolvers.read.meter import Memory
+from keygraph_resolvers.schema.json_numbers import as_long_json
 from keygraph_server.connections import BEGINS, LET_THROUGH
 from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http import graphql_http

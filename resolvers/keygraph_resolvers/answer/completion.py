@@ -41,11 +41,11 @@ from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
-from keygraph_resolvers.answer.text import exact_number
 from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.schema import field_kinds as kinds
+from keygraph_resolvers.schema.json_numbers import exact_number
 from keygraph_resolvers.steps.selection import SelectedField, Selection
 
 FAILED: Final = object()

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
+from keygraph.keys.types import is_optional
 from keygraph.lists.checks import value_reader
 from keygraph.model.instances import value_of_method
 from keygraph.model.permissions import KnownRecord, Permissions, restricted_name
@@ -236,7 +237,9 @@ def named(record: RecordType) -> tuple[str, ...]:
 
 
 def _answer_of_method(record: RecordType, name: str, item: Item) -> object:
-    return value_in_answer(record.methods[name].types[0], value_of_method(record, name, item))
+    method = record.methods[name]
+    _, optional = is_optional(method.hints["return"])
+    return value_in_answer(method.types[0], value_of_method(record, name, item), is_optional=optional)
 
 
 def _value(read: Callable[[Item], object], item: Item) -> object:

@@ -26,6 +26,7 @@ from keygraph_resolvers.naming.scalar_values import (
     read_decimal,
     read_long,
 )
+from keygraph_resolvers.schema.json_numbers import as_long_json
 
 _FLOAT_LENGTH = 16
 """The longest text of a fraction that a float holds for certain: 15 digits and a point."""
@@ -191,17 +192,26 @@ def value_of_json(type_: FieldType, value: Any, where: str) -> Any:
         raise BadUserInput(f"{where}: expected a value of type {type_.name}") from None
 
 
-def value_in_answer(type_: FieldType, value: Any) -> Any:
+def value_in_answer(type_: FieldType, value: Any, *, is_optional: bool) -> Any:
     """Returns what an answer says of a value that a method returns. It may raise anything for what none can hold."""
-    if value is None:
+    if value is None and is_optional:
         return None
     if type_.of is not None:
         if not graphql.pyutils.is_iterable(value):
             raise TypeError
-        return (set if type_.kind == "set" else list)(value_in_answer(type_.of, each) for each in value)
+        of, of_optional = type_.of, type_.of_optional
+        values = (value_in_answer(of, each, is_optional=of_optional) for each in value)
+        return (set if type_.kind == "set" else list)(values)
     if type_.kind == "object":
-        return [value_in_answer(each.type, getattr(value, each.name)) for each in type_.members]
-    return type_.cls(value) if type_.kind == "enum" else _scalar_of(type_).serialize(value)
+        members = ((each, getattr(value, each.name)) for each in type_.members)
+        return [value_in_answer(each.type, own, is_optional=each.optional) for each, own in members]
+    if value is None:
+        raise TypeError
+    if type_.kind == "enum":
+        return type_.cls(value)
+    written = _scalar_of(type_).serialize(value)
+    # In JSON, no two NaN are equal, and what is no list may be written as one.
+    return as_long_json(written) if type_.kind == "json" else written
 
 
 def _scalar_of(type_: FieldType) -> Any:

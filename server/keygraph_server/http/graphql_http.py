@@ -23,10 +23,10 @@ from keygraph.codes import Code
 from keygraph.deadlines import Deadlines, Wait
 from keygraph.errors import KeygraphError, without_frames
 from keygraph_resolvers import Limits, Observation, OperationRequest, Service
-from keygraph_resolvers.answer.text import as_long_json, exact_number
 from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.read.meter import Holding, Sent
+from keygraph_resolvers.schema.json_numbers import as_long_json, exact_number
 from keygraph_resolvers.worker_thread import WorkerThread
 from keygraph_server.connections import BEGAN, STREAMS
 from keygraph_server.connections.gate import network_of
