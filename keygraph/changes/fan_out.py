@@ -183,7 +183,7 @@ def _entries(records: Iterable[StreamRecord]) -> Iterator[bytes]:
 
 def _checked(entries: Any) -> Any:
     """Returns entries as the server gives them. Raises an error for anything else."""
-    if not all(isinstance(name, bytes) and isinstance(fields, dict) for name, fields in entries):
+    if not all(isinstance(each, bytes) for name, fields in entries for each in (name, *fields.values())):
         raise TypeError("no entries")
     return entries
 

@@ -197,6 +197,7 @@ async def test_after_an_outage_a_reader_says_that_something_may_be_missing(tmp_p
         b"*1\r\n*2\r\n$1\r\na\r\n*1\r\n:1\r\n",
         b"*1\r\n*2\r\n$1\r\na\r\n*1\r\n*2\r\n:1\r\n*-1\r\n",
         b"*1\r\n*2\r\n$1\r\na\r\n*-1\r\n",
+        b"*1\r\n*2\r\n$1\r\na\r\n*1\r\n*2\r\n$1\r\na\r\n*2\r\n$7\r\nchanges\r\n:1\r\n",
     ],
 )
 async def test_what_no_valkey_server_answers_is_an_outage(
