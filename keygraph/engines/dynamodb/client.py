@@ -6,7 +6,7 @@ itself it accepts any host's certificate from a trusted authority. `tests/keygra
 longer needed. It also follows redirects, reads an answer of any size, and parses it in the event loop: `AioJSONParser._do_parse`
 does not parse large ones here.
 
-A process that writes credentials is started through `_popen` of its provider, and those of a role's source profile are made
+A process that writes credentials is started through `_popen` of its provider (and asyncio closes its output by `_transport`), and those of a role's source profile are made
 by `_create_process_provider`. Both are replaced, because a process that hangs would be left running, and one that writes
 without an end would fill the memory. So would a metadata service, whose answers its fetcher's `_session` reads.
 """
@@ -313,6 +313,7 @@ class _CredentialProcess:
             with suppress(TimeoutError):  # others may still hold its output
                 async with asyncio.timeout(_END_SECONDS):
                     await self._process.wait()
+            cast(Any, self._process)._transport.close()
             raise
 
 
