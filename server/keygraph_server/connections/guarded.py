@@ -39,7 +39,7 @@ _PROBE_SECONDS = (0.1, 1.0)
 """The first delay before a half-closed client is probed, and the longest delay between two probes."""
 _PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _FEW = 16
-"""While more requests run, disconnected clients take time from others: each half-closed one is probed at once."""
+"""While more requests run, the server is busy."""
 
 
 class ReadingPart(Enum):
@@ -299,7 +299,7 @@ class GuardedConnection(asyncio.Protocol):
         running = self.running()
         if not self.bodies or (running is not None and running.scope["state"].get(STREAMS)):
             return False
-        if len(self.tasks) > _FEW:
+        if self._is_busy():
             self._probe()
         else:
             self.loop.call_later(_PROBE_SECONDS[0], self._probe)
@@ -414,7 +414,7 @@ class GuardedConnection(asyncio.Protocol):
         if self._is_first:
             # The client asked and disconnected while its connection waited to be accepted.
             self._is_first = False
-            if len(self.tasks) > _FEW and has_ended(self.transport):
+            if self._is_busy() and has_ended(self.transport):
                 self._ask_whether_gone()
         self.settle()
 
@@ -475,6 +475,10 @@ class GuardedConnection(asyncio.Protocol):
                 self.refuse(refusals.TOO_SLOW)
         elif not self.bodies and not self._unsent.count and seconds > _ENDING_SECONDS:
             self.transport.close()
+
+    def _is_busy(self) -> bool:
+        """Whether disconnected clients take time from others: each half-closed one is probed at once."""
+        return len(self.tasks) > _FEW or bool(self._rounds.waiting)
 
     def _probe(self, pause: float = _PROBE_SECONDS[0]) -> None:
         """Probes a half-closed client again and again while an answer is due."""
