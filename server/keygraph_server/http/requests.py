@@ -49,6 +49,8 @@ _SMALL_TEXT = 16 * 1024
 """A shorter text is parsed within a millisecond, whatever it holds. orjson takes 50 ms for 1 MB of empty lists, in which
 no thread runs; to count them takes 1 to 3."""
 _VALUES = Limits().max_variable_values
+_DEEPEST = 254
+"""The levels of lists and objects that orjson writes. It reads 1,024, of which Python makes no text of an error."""
 _BESIDE_VARIABLES = 1_000
 """The values that a request may have outside of its variables."""
 
@@ -268,6 +270,8 @@ def read_json(text: bytes, what: str, most_values: int = _VALUES) -> Any:
     verb = "are" if what.endswith("s") else "is"
     try:
         content = orjson.loads(text)
+        if text.count(b"[") + text.count(b"{") > _DEEPEST:
+            orjson.dumps(content)
         # orjson reads fractions, and integers of more than 64 bits, as floats, which are different numbers.
         alike = text.translate(_ALIKE)
         if _LONG_NUMBER in alike or _SMALL_NUMBER.search(alike):
@@ -275,7 +279,7 @@ def read_json(text: bytes, what: str, most_values: int = _VALUES) -> Any:
         return content
     except orjson.JSONDecodeError as error:
         raise RequestRefusedError(f"{what} {verb} not valid JSON: {_json_problem(error)}", 400) from None
-    except RecursionError:
+    except orjson.JSONEncodeError:
         raise RequestRefusedError(f"{what} {verb} nested too deeply", 400) from None
 
 
