@@ -712,6 +712,11 @@ REMOVALS: dict[str, Removal] = {
         "async for lease in self._leases.take(stream):",
         "for lease in [each async for each in self._leases.take(stream)]:",
     ),
+    "test_nobody_takes_a_shard_whose_changes_take_longer_than_a_lease": Removal(
+        "keygraph/changes/following.py",
+        "await self._handled(stream, shard, records, position)",
+        "await self._handle(shard, records)",
+    ),
     "test_a_position_that_its_server_refuses_is_replaced": Removal(
         "keygraph/engines/dynamodb/errors.py", '"GetShardIterator" and kind in _OURS', '"" and kind in _OURS'
     ),

@@ -148,7 +148,7 @@ class StreamWorker:
                 records = [each for each in page.records if not is_note(each.new or each.old or {})]
                 self.progress.read(shard, records)
                 if records:
-                    await self._handle(shard, records)
+                    await self._handled(stream, shard, records, position)
                 position = page.position
                 is_due = time.monotonic() - renewed >= self._options.lease_seconds / 4
                 if records or position is None or is_due:
@@ -177,6 +177,16 @@ class StreamWorker:
                 await self._wait(self._stop, _pause(failures))
         self.progress.left(shard)
         self._look.set()
+
+    async def _handled(
+        self, stream: Stream, shard: str, records: Sequence[StreamRecord], before: ShardPosition
+    ) -> None:
+        """Handles changes, and renews the lease meanwhile: two workers would take it from each other, and never get on."""
+        handling = asyncio.create_task(self._handle(shard, records))
+        while not (await asyncio.wait([handling], timeout=self._options.lease_seconds / 4))[0]:
+            with suppress(StoreError):
+                await self._leases.renew(stream, shard, before)
+        await handling
 
 
 def _pause(failures: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keygraph.changes.counting import StreamCounter
-from keygraph.changes.following import FollowOptions, Progress, StreamWorker
+from keygraph.changes.following import FollowOptions, Handle, Progress, StreamWorker
 from keygraph.changes.leases import read_leases
 from keygraph.changes.ledger import ledger_name
 from keygraph.changes.totals import StreamTotals
@@ -40,7 +40,7 @@ class Handled:
         self.by_worker: dict[str, list[tuple[str, str]]] = defaultdict(list)
         self.changed = asyncio.Event()
 
-    def by(self, name: str) -> object:
+    def by(self, name: str) -> Handle:
         async def handle(shard: str, records: Sequence[StreamRecord]) -> None:
             self.by_worker[name] += [(shard, each.position) for each in records]
             self.changed.set()
@@ -149,7 +149,7 @@ async def test_several_workers_share_shards_and_go_on_in_their_children(make_sto
     store, handled = await streaming(make_store), Handled()
     await store.split("s0", 2)
     names = [f"t{number}" for number in range(20)]
-    one, two = (StreamWorker(graph, store, handled.by(name), name, QUICK) for name in ("one", "two"))  # type: ignore[arg-type]  # it is a handler
+    one, two = (StreamWorker(graph, store, handled.by(name), name, QUICK) for name in ("one", "two"))
     async with running(one):
         await put(store, *names[:10])
         await handled.until(10)
@@ -188,11 +188,34 @@ async def test_a_worker_reads_what_it_has_taken_when_it_can_take_no_more(make_st
             refused.append(request)
             raise Unavailable("throttled")
 
-    async with running(StreamWorker(graph, HeldStore(store, before), handled.by("one"), "one", QUICK)):  # type: ignore[arg-type]  # it is a handler
+    async with running(StreamWorker(graph, HeldStore(store, before), handled.by("one"), "one", QUICK)):
         await put(store, *(f"t{number}" for number in range(10)))
         await handled.until(10)
     assert refused
     assert {shard for shard, _ in handled.positions} == {"s1", "s2"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_nobody_takes_a_shard_whose_changes_take_longer_than_a_lease(make_store: MakeStore) -> None:
+    store, handled, written, is_late = await streaming(make_store), Handled(), list[object](), asyncio.Event()
+
+    async def before(request: object) -> None:
+        written.extend([request] * isinstance(request, Write))
+        if len(written) >= 7:
+            is_late.set()
+
+    def worker(name: str) -> StreamWorker:
+        async def handle(shard: str, records: Sequence[StreamRecord]) -> None:
+            await is_late.wait()
+            await handled.by(name)(shard, records)
+
+        return StreamWorker(graph, HeldStore(store, before), handle, name, FollowOptions(1.0, 0.005))
+
+    await put(store, "t0")
+    async with running(worker("one"), worker("two")):
+        await handled.until(1)
+    assert len(handled.by_worker) == 1
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
@@ -200,7 +223,7 @@ async def test_a_worker_that_dies_is_replaced_and_one_that_stops_at_once(make_st
     """A process that is killed gives nothing back."""
     store, handled = await streaming(make_store), Handled()
     killable = Killable(store)
-    dying = asyncio.create_task(StreamWorker(graph, killable.held, handled.by("dying"), "dying", QUICK).run())  # type: ignore[arg-type]  # it is a handler
+    dying = asyncio.create_task(StreamWorker(graph, killable.held, handled.by("dying"), "dying", QUICK).run())
     await put(store, "t0")
     await handled.until(1)
     await caught_up(store)
@@ -209,7 +232,7 @@ async def test_a_worker_that_dies_is_replaced_and_one_that_stops_at_once(make_st
     with suppress(asyncio.CancelledError):
         await dying
     before = {*handled.positions}
-    async with running(StreamWorker(graph, store, handled.by("next"), "next", QUICK)):  # type: ignore[arg-type]  # it is a handler
+    async with running(StreamWorker(graph, store, handled.by("next"), "next", QUICK)):
         await put(store, "t1")
         await handled.until(len(before) + 1)
     stream = await store.send(DescribeStream())
@@ -281,7 +304,7 @@ async def test_a_worker_without_changes_writes_little(make_store: MakeStore) -> 
 
     held = HeldStore(store, before)
     handled = Handled()
-    async with running(StreamWorker(graph, held, handled.by("one"), "one", QUICK)):  # type: ignore[arg-type]  # it is a handler
+    async with running(StreamWorker(graph, held, handled.by("one"), "one", QUICK)):
         await put(store, "t0")
         await handled.until(1)
         began = asyncio.get_running_loop().time()
