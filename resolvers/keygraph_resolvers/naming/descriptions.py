@@ -5,8 +5,6 @@ Every function returns one or more sentences for a client who knows nothing abou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from keygraph.declare.declaration import OF_ENDS
 from keygraph.keys.types import FieldType
 from keygraph.model.fields import Field
@@ -15,6 +13,8 @@ from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel, plural, snake, with_article, words
 
 _AUXILIARIES = ("is", "has", "was", "can", "may", "must", "does", "did", "will", "should", "allows", "needs")
+OF_SEVERAL = "One of several types."
+"""A union. It names no member, because introspection may hide some of them."""
 WITHOUT_PART = "If omitted or null, the key without this part."
 """What the absence of an optional part of a key means."""
 
@@ -37,10 +37,6 @@ def sentences(*parts: str | None) -> str | None:
 def of_type(name: str) -> str:
     """A type, or a nested object."""
     return f"{a(name).capitalize()}."
-
-
-def of_several(names: Iterable[str]) -> str:
-    return f"{' or '.join(map(a, names)).capitalize()}."
 
 
 def of_field(owner: str, name: str, type_: FieldType | None = None) -> str:
@@ -152,7 +148,7 @@ def of_list(path: AccessPath) -> str:
 def listed(path: AccessPath) -> str:
     """The content of a list in words: `the orders of a user`; `users` at the root."""
     if path.owner is None:
-        return " and ".join(in_words(plural(snake(record.name))) for record in path.records)
+        return in_words(path.name if path.members else plural(snake(path.record.name)))
     return f"the {in_words(path.name)} of {a(path.owner.name)}"
 
 
@@ -163,14 +159,14 @@ def of_changes(record: RecordType) -> str:
 def of_edge(path: AccessPath) -> str:
     if path.far_end:
         return of_record(path.record)
-    items = of_several(record.name for record in path.records).removesuffix(".")
-    return f"{items} in a list, with its cursor."
+    what = "An element" if path.members else a(path.record.name).capitalize()
+    return f"{what} in a list, with its cursor."
 
 
 def of_far_node(path: AccessPath) -> str:
     if path.far_end:
         return of_end(path.record, path.record.ends[path.far_end])
-    return f"The {' or '.join(in_words(record.name) for record in path.records)}."
+    return f"The {'element' if path.members else in_words(path.record.name)}."
 
 
 def of_required(argument: Argument) -> str:

@@ -302,9 +302,7 @@ class GraphTypes:
     def _union(self, name: str, use: str, members: Sequence[RecordType]) -> UnionType:
         def make() -> UnionType:
             types = [self.object(each) for each in members]
-            return UnionType(
-                name, types, _type_of_source, descriptions.of_several(each.name for each in members)
-            )
+            return UnionType(name, types, _type_of_source, descriptions.OF_SEVERAL)
 
         return self.made.once(name, use, make)
 

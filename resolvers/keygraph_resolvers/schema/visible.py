@@ -6,6 +6,7 @@ viewers who are shown the same share one schema.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
@@ -177,8 +178,10 @@ def _is_never_written(access: Permissions, record: RecordType, action: WriteName
 
 
 def without(core: graphql.GraphQLSchema, hidden: Hidden) -> graphql.GraphQLSchema:
-    """Returns a schema for introspection without what is hidden, and without what nothing else refers to."""
+    """Returns a schema for introspection without what is hidden, what nothing else refers to, and descriptions with the
+    name of such a thing in backticks."""
     described: dict[str, Any] = cast(Any, graphql.introspection_from_schema(core))["__schema"]
+    known = {each["name"] for each in _parts(described)}
     types = {each["name"]: each for each in described["types"] if (each["name"], "") not in hidden}
     for name, type_ in types.items():
         for members in ("fields", "inputFields", "enumValues", "possibleTypes"):
@@ -198,6 +201,12 @@ def without(core: graphql.GraphQLSchema, hidden: Hidden) -> graphql.GraphQLSchem
         if described[kind] and described[kind]["name"] not in types:
             described[kind] = None
     described["types"] = [each for name, each in types.items() if name in reached or name.startswith("__")]
+    unsaid = known - {each["name"] for each in _parts(described)}
+    for each in _parts(described):
+        if not unsaid.isdisjoint(
+            re.findall(r"\w+", " ".join((each.get("description") or "").split("`")[1::2]))
+        ):
+            each["description"] = None
     return graphql.build_client_schema(cast(Any, {"__schema": described}))
 
 
@@ -247,6 +256,14 @@ def _named(having: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield from (_name(given["type"]) for given in each.get("args", ()))
         if "type" in each:
             yield _name(each["type"])
+
+
+def _parts(value: Any) -> Iterator[dict[str, Any]]:
+    """The types, fields, arguments and values of a schema, and what they refer to."""
+    if isinstance(value, dict) and "name" in value:
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _parts(each)
 
 
 def _name(type_: Mapping[str, Any]) -> str:

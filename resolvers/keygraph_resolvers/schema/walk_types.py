@@ -15,7 +15,7 @@ from keygraph.model.paths import AccessPath, WalkedPath, with_edges
 from keygraph.model.records import RecordType
 from keygraph.names import camel, constant, pascal, snake
 from keygraph.resolve.walks import FollowedList, NodeWalk
-from keygraph_resolvers.naming.descriptions import in_words, of_several
+from keygraph_resolvers.naming.descriptions import OF_SEVERAL, in_words
 from keygraph_resolvers.schema import field_kinds as kinds
 from keygraph_resolvers.schema.aggregate_types import aggregate_of_nodes
 from keygraph_resolvers.schema.definitions import (
@@ -25,7 +25,6 @@ from keygraph_resolvers.schema.definitions import (
     ServedField,
     UnionType,
     argument,
-    definition_of,
     list_of,
     nullable,
 )
@@ -142,9 +141,8 @@ class WalkTypes:
         edges = [self._edge(path) for path in paths]
         if len(edges) == 1:
             return edges[0]
-        described = of_several(definition_of(each).name for each in edges)
         return self._types.once(
-            name, use, lambda: UnionType(name, edges, lambda source, *_: source.type_name, described)
+            name, use, lambda: UnionType(name, edges, lambda source, *_: source.type_name, OF_SEVERAL)
         )
 
     def path_fields(self, graph: Graph, node: type) -> list[StrawberryField]:
