@@ -1059,6 +1059,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_method_tells_no_change_of_what_a_viewer_may_not_read": Removal(
         f"{_RESOLVERS}/read/changes.py", "or not (method.is_plain and all", "or not (False and all"
     ),
+    "test_a_method_that_fails_tells_no_change_to_a_live_query": Removal(
+        f"{_RESOLVERS}/live/queries.py", "if found[0] in ids else", "if not found[0] else"
+    ),
     "test_arguments_are_compared_only_with_what_the_viewer_may_read": Removal(
         f"{_RESOLVERS}/read/changes.py", "*(_allowed(access, image, name) for name in wanted.restricted)", "True"
     ),

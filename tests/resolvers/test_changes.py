@@ -293,6 +293,17 @@ async def test_a_method_tells_no_change_of_what_a_viewer_may_not_read(members: L
         assert not listener.operation.changes
 
 
+async def test_a_method_that_fails_tells_no_change_to_a_live_query(members: Live) -> None:
+    store, document = members.service.store, 'subscription { gift(giftId: "1") { number } }'
+    await store.send(BatchWrite(puts=(gift("home", "a"),)))
+    listener = await members.listen(document)
+    assert (await answer_of(listener))["errors"][0]["extensions"]["code"] == "INTERNAL"
+    await store.send(BatchWrite(puts=(gift("hall", "a"),)))
+    await until(lambda: members.queries.counts.unchanged)
+    await store.send(BatchWrite(deletes=(("GIFT#1", "GIFT#1"),)))
+    assert await data_of(listener) == {"gift": None}
+
+
 async def test_a_rule_that_reads_another_item_holds(members: Live) -> None:
     """Who is in a group sees its members: what their membership is when the change is sent decides."""
     store = members.service.store

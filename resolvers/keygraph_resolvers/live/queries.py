@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -494,7 +495,8 @@ class LiveQueries:
         if operation.wants_changes():
             return
         operation.access = None
-        await self._send(operation, LiveAnswer(text, is_refusal="data" not in response))
+        digest = sha256(_without_ids(text, response)).digest()
+        await self._send(operation, LiveAnswer(text, is_refusal="data" not in response), digest)
         if settles and self._settle and operation.listeners and operation.reads.uses(self._later):
             operation.call_later(
                 "settle", self._settle, partial(self.need_run, operation, is_urgent=True, settles=False)
@@ -606,9 +608,8 @@ class LiveQueries:
             return {"errors": response["errors"]}  # no change will be sent: it ends
         return response
 
-    async def _send(self, operation: LiveOperation, answer: LiveAnswer) -> None:
+    async def _send(self, operation: LiveOperation, answer: LiveAnswer, digest: bytes) -> None:
         """Gives an answer to all who do not have it, and a refusal as the last one, in turns with others."""
-        digest = sha256(answer.text).digest()
         is_new = False
         for number, listener in enumerate([*operation.listeners], 1):
             if number % _SENT_AT_ONCE == 0:
@@ -621,6 +622,13 @@ class LiveQueries:
             else:
                 listener.take(answer, digest)
         self.counts.unchanged += not is_new
+
+
+def _without_ids(text: bytes, response: dict[str, Any]) -> bytes:
+    """Returns the text of a response without the ids of failures, which differ each time."""
+    details = [error.get("extensions", {}) for error in response.get("errors", ())]
+    ids = {each["id"].encode() for each in details if "id" in each}
+    return re.sub(rb"[0-9a-f]{32}", lambda found: b"" if found[0] in ids else found[0], text) if ids else text
 
 
 def _lose(operation: LiveOperation) -> None:
