@@ -258,27 +258,3 @@ def test_a_list_may_stand_in_a_base_class() -> None:
 
     assert types(Room, Stay)["Room"].lists["stays"].of[0].cls is Stay
     assert vars(Room(room_id=ID("1"))) == {"room_id": "1"}
-
-
-@pytest.mark.parametrize(
-    ("case", "attributes"),
-    [
-        ("snake", {"plane_id": ("plane_id",), "seat_count": ("seat_count",), "owner": ("Owner",)}),
-        ("camel", {"plane_id": ("planeId",), "seat_count": ("seatCount",), "owner": ("Owner",)}),
-        ("pascal", {"plane_id": ("PlaneId",), "seat_count": ("SeatCount",), "owner": ("Owner",)}),
-    ],
-)
-def test_attributes_follow_the_graphs_case(case: str, attributes: dict[str, tuple[str, ...]]) -> None:
-    @node("PLANE#{plane_id}")
-    class Plane:
-        plane_id: ID
-        seat_count: int
-        owner: str = stored("Owner")
-        home: Car
-        spare: Car = stored("Spare")
-
-    made = Graph(TABLE, Plane, Car, Wheel, attribute_case=case).check().types["Plane"]
-    assert {name: declared.attribute for name, declared in made.fields.items()} == attributes
-    home = {"snake": "home_id", "camel": "homeId", "pascal": "HomeId"}[case]
-    assert made.ends["home"].attributes == {("car_id",): (home,)}
-    assert made.ends["spare"].attributes == {("car_id",): ("Spare",)}

@@ -7,33 +7,9 @@ from datetime import date, datetime
 from keygraph import ID, Index, Many, Table, edge, field, many, node, record
 from keygraph.lists.query import ListForm
 from keygraph.lists.ranges import KeyArguments
-from tests.keygraph.shown_paths import by_day, graph, gsi1, shown, shown_list
+from tests.keygraph.shown_paths import by_day, graph, gsi1, shown_list
 
 # --- Indexes without templates ------------------------------------------------------------------------
-
-
-def test_an_inverted_index_offers_a_list_at_the_root_where_it_is_asked_for() -> None:
-    inverted = Index("inverted", "SK", "PK")
-    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[inverted])
-
-    @node("BOOK#{book_id}", "BOOK")
-    class Book:
-        book_id: ID
-
-    @node("READER#{reader_id}", "READER", inverted(lists="readers"))
-    class Reader:
-        reader_id: ID
-
-    @record("{reader}", "{day}#{number}")
-    class Visit:
-        reader: Reader
-        day: date
-        number: int
-
-    made = graph(Book, Reader, Visit, table=table)
-    assert [(path.name, shown(path)) for path in made.root_lists] == [
-        ("readers", "inverted None: READER / READER# + {reader_id}")
-    ]
 
 
 def test_half_an_inverted_index_is_called_with_the_other_half() -> None:

@@ -204,31 +204,6 @@ def results(work: Summaries, parts: list[list[Item]]) -> list[GroupRow]:
     return sorted(row for row in rows if row.stage == WRITES)
 
 
-def test_a_popular_node_costs_few_rows_and_little_memory() -> None:
-    """Half of all edges are of one project: its group has a row for each part, however many edges it has."""
-    work = graph.made(Summaries)
-    items: list[Item] = [
-        {
-            "pk": f"PERSON#{number}",
-            "sk": "ON#0",
-            "gp": "PROJECT#0",
-            "gs": f"PERSON#{number}",
-            "share": Decimal(number),
-        }
-        for number in range(3000)
-    ]
-    parts = [items[start : start + 1000] for start in range(0, 3000, 1000)]
-    rows = [
-        row
-        for part in parts
-        for row in work.combined(row for item in part for row in work.rows(item, Decimal(0)))
-    ]
-    of_project = [row for row in rows if row.stage == GROUPS and row.key == '["0"]']
-    fields = [work.summaries[row.summary].field.name for row in of_project]
-    assert sorted(fields) == sorted(["best", "shares", "most", "least"] * 3)
-    assert max(len(row.content) for row in of_project) < 200
-
-
 # --- Mistakes ---------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What fields give: values of every kind, ends, the only neighbour, methods, what an index finds and projects."""
+"""What fields give: values of every kind, ends, the only neighbour, methods, what an index finds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from keygraph import ID, Graph, Index, Many, Table, edge, many, node
+from keygraph import ID, Graph, Index, Table, node
 from keygraph.dynamo.items import Item
 from tests.conftest import MakeStore
 from tests.resolvers.everything import everything
@@ -135,77 +135,6 @@ async def test_root_lists_and_finders(all_kinds: World) -> None:
         "lost": None,
         "covers": {"nodes": [{"gloss": True, "book": {"title": "Ästhetik 📖"}, "shade": {"name": "red"}}]},
         "shade": {"name": "red", "covers": {"edges": [{"gloss": True, "node": {"title": "Ästhetik 📖"}}]}},
-    }
-
-
-# --- Indexes that project less -------------------------------------------------------------------------
-
-keys_only = Index("keys-only", "GSI1PK", "GSI1SK", projection="KEYS_ONLY")
-some = Index("some", "GSI2PK", "GSI2SK", projection=["name"])
-
-
-@node("CITY#{city_id}", keys_only("CITY", "{city_id}"), some("BY-NAME", "{name}", lists="cities_by_name"))
-class City:
-    city_id: ID
-    name: str
-    size: int
-
-
-@node("TOWN#{town_id}")
-class Town:
-    town_id: ID
-
-    roads_to: Many[Lane] = many()
-
-
-@edge("LANE#{city.city_id}", "{town}", keys_only("{town}", "LANE#{city.city_id}"))
-class Lane:
-    city: City
-    town: Town
-    length: int
-
-
-async def test_indexes_that_project_less(make_store: MakeStore) -> None:
-    graph = Graph(
-        Table("Cities", partition_key="PK", sort_key="SK", indexes=[keys_only, some]),
-        *(City, Town, Lane),
-    )
-    cities = world(graph, await make_store(graph.table))
-    await cities.put(
-        *(
-            {
-                "PK": f"CITY#{city}",
-                "SK": f"CITY#{city}",
-                "city_id": city,
-                "name": f"N{city}",
-                "size": Decimal(size),
-                "GSI1PK": "CITY",
-                "GSI1SK": city,
-                "GSI2PK": "BY-NAME",
-                "GSI2SK": f"N{city}",
-            }
-            for city, size in (("a", 1), ("b", 2))
-        ),
-        {"PK": "TOWN#t", "SK": "TOWN#t"},
-        {"PK": "LANE#a", "SK": "TOWN#t", "length": Decimal(9), "GSI1PK": "TOWN#t", "GSI1SK": "LANE#a"},
-    )
-    assert await cities.ask("{ cities { nodes { cityId } } }") == {
-        "cities": {"nodes": [{"cityId": "a"}, {"cityId": "b"}]}
-    }
-    assert cities.operations == {"Query": 1}
-    cities.forget()
-    assert await cities.ask("{ cities { nodes { name size } } }") == {
-        "cities": {"nodes": [{"name": "Na", "size": 1}, {"name": "Nb", "size": 2}]}
-    }
-    assert cities.operations == {"Query": 1, "BatchGetItem": 1}
-    cities.forget()
-    by_name = await cities.ask("{ citiesByName { edges { node { name } } } }")
-    assert [edge["node"] for edge in by_name["citiesByName"]["edges"]] == [{"name": "Na"}, {"name": "Nb"}]
-    cities.forget()
-    lanes = '{ town(townId: "t") { roadsTo { edges { %s node { name } } totalCount } } }'
-    assert (await cities.ask(lanes % "length"))["town"]["roadsTo"] == {
-        "edges": [{"length": 9, "node": {"name": "Na"}}],
-        "totalCount": 1,
     }
 
 

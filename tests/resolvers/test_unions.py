@@ -79,29 +79,18 @@ async def test_only_the_types_are_read_of_which_more_is_selected(owned: World) -
 
 async def test_the_far_end_of_an_edge(owned: World) -> None:
     document = """query ($to: [ID!]) { team(teamId: "red") { members(to: $to) { totalCount edges { role node {
-      __typename ... on User { name } ... on Organization { orgId } ... on Team { members { totalCount } }
+      __typename ... on User { name } ... on Organization { orgId }
     } } } } }"""
     edges = [
         {"role": "sponsor", "node": {"__typename": "Organization", "orgId": "acme"}},
-        {"role": "part", "node": {"__typename": "Team", "members": {"totalCount": 1}}},
         {"role": "lead", "node": {"__typename": "User", "name": "Name of ann"}},
     ]
-    found = await owned.ask(document)
-    assert found["team"]["members"] == {"totalCount": 3, "edges": edges}
     ids = [node_id("User", "ann"), node_id("Organization", "acme"), node_id("Team", "red")]
     found = await owned.ask(document, to=ids)
-    assert found["team"]["members"] == {"totalCount": 2, "edges": [edges[0], edges[2]]}
+    assert found["team"]["members"] == {"totalCount": 2, "edges": edges}
     assert await owned.errors(document, to=[node_id("Badge", "USER#ann")]) == [
         ("BAD_USER_INPUT", "to: expected ids of User or Organization or Team, and this is one of Badge")
     ]
-    back = await owned.ask("""query ($to: [ID!]) {
-      user(userId: "ann") { memberships(to: $to) { nodes { teamId } } }
-      team(teamId: "blue") { teams { nodes { name } } }
-    }""", to=[node_id("Team", "blue")])  # fmt: skip
-    assert back == {
-        "user": {"memberships": {"nodes": [{"teamId": "blue"}]}},
-        "team": {"teams": {"nodes": [{"name": "Name of red"}]}},
-    }
 
 
 async def test_in_an_argument_it_is_a_global_id(owned: World) -> None:
