@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -115,76 +115,19 @@ cases = st.builds(
 )
 
 
-async def check_pages(books: World, case: Case) -> None:
-    owner = f"o{next(OWNERS)}"
-    await books.put(*case.items(owner))
-    served = books.served(read_budget=case.budget)
-    whole = (await page(books, case.document, owner=owner, first=100, **case.reading))["ids"]
-    days = {f"m{number:02d}": f"2024-01-0{day}" for number, (day, _) in enumerate(case.loans)}
-    wanted = case.wanted()
-    assert sorted(whole) == sorted(member for _, member in wanted)
-    assert [days[member] for member in whole] == [day for day, _ in wanted]
-    if case.budget == 10_000:
-        pages = await paged(
-            served, case.document, case.size, backward=case.backward, owner=owner, **case.reading
-        )
-        assert list(itertools.chain(*pages)) == whole
-        full = pages[1:] if case.backward else pages[:-1]
-        assert all(len(each) == case.size for each in full)
-        assert len(pages) == max(1, -(-len(whole) // case.size))
-    else:
-        pages = await paged(
-            served,
-            case.document,
-            case.size,
-            backward=case.backward,
-            between=_nothing,
-            owner=owner,
-            **case.reading,
-        )
-        assert list(itertools.chain(*pages)) == whole
+insertions = st.just([]) | st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), min_size=1, max_size=8)
 
 
-async def _nothing(found: dict[str, Any]) -> None:
-    """A small budget makes short pages, of which pageInfo may say less."""
-
-
-@on_sqlite
-@given(case=cases)
-@many_examples
-async def test_pages_are_the_list(books: World, case: Case) -> None:
-    await check_pages(books, case)
-
-
-@on_dynamodb
-@given(case=cases)
-@few_examples
-async def test_pages_are_the_list_on_dynamodb(books: World, case: Case) -> None:
-    await check_pages(books, case)
-
-
-@dataclass(frozen=True)
-class Growth:
-    """What is inserted after each page: the days and shards of loans."""
-
-    case: Case
-    inserted: tuple[tuple[int, int], ...]
-
-
-growths = st.builds(
-    Growth,
-    cases,
-    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), min_size=1, max_size=8).map(tuple),
-)
-
-
-async def check_growth(books: World, growth: Growth) -> None:
-    case = growth.case
+async def check_pages(books: World, case: Case, inserted: Sequence[tuple[int, int]]) -> None:
+    """`inserted` are the days and shards of loans that are inserted after each page."""
     owner = f"o{next(OWNERS)}"
     await books.put(*case.items(owner))
     before = (await page(books, case.document, owner=owner, first=100, **case.reading))["ids"]
-    waiting = list(enumerate(growth.inserted))
+    waiting = list(enumerate(inserted))
     days = {f"m{number:02d}": day for number, (day, _) in enumerate(case.loans)}
+    wanted = case.wanted()
+    assert sorted(before) == sorted(member for _, member in wanted)
+    assert [f"2024-01-0{days[member]}" for member in before] == [day for day, _ in wanted]
     is_ascending = (case.direction == "ASC") is not case.backward
     ahead: set[str] = set()
 
@@ -202,28 +145,43 @@ async def check_growth(books: World, growth: Growth) -> None:
             )
         del waiting[:2]
 
-    served = books.served(read_budget=case.budget)
+    # A small budget makes short pages, of which pageInfo may say less.
+    are_full = not inserted and case.budget == 10_000
     pages = await paged(
-        served, case.document, case.size, backward=case.backward, between=insert, owner=owner, **case.reading
+        books.served(read_budget=case.budget),
+        case.document,
+        case.size,
+        backward=case.backward,
+        between=None if are_full else insert,
+        owner=owner,
+        **case.reading,
     )
     seen = list(itertools.chain(*pages))
     assert len(seen) == len(set(seen))
     assert [member for member in seen if member in before] == before
     assert ahead <= set(seen)
+    if not inserted:
+        assert seen == before
+    if are_full:
+        full = pages[1:] if case.backward else pages[:-1]
+        assert all(len(each) == case.size for each in full)
+        assert len(pages) == max(1, -(-len(before) // case.size))
 
 
 @on_sqlite
-@given(growth=growths)
-@many_examples
-async def test_pages_while_the_list_grows(books: World, growth: Growth) -> None:
-    await check_growth(books, growth)
+@given(case=cases, inserted=insertions)
+@settings(many_examples, max_examples=120)
+async def test_pages_are_the_list(books: World, case: Case, inserted: list[tuple[int, int]]) -> None:
+    await check_pages(books, case, inserted)
 
 
 @on_dynamodb
-@given(growth=growths)
-@few_examples
-async def test_pages_while_the_list_grows_on_dynamodb(books: World, growth: Growth) -> None:
-    await check_growth(books, growth)
+@given(case=cases, inserted=insertions)
+@settings(few_examples, max_examples=24)
+async def test_pages_are_the_list_on_dynamodb(
+    books: World, case: Case, inserted: list[tuple[int, int]]
+) -> None:
+    await check_pages(books, case, inserted)
 
 
 @dataclass(frozen=True)
