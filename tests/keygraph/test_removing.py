@@ -155,37 +155,6 @@ async def teams(make_store: MakeStore) -> Teams:
     return teams
 
 
-async def test_what_names_a_node_is_found_on_every_path(teams: Teams) -> None:
-    naming: list[tuple[WriteRequest, WriteRequest, str]] = [
-        (
-            Put(membership, {"team": RED, "person": ANN}),
-            Delete(membership, ("red", "ann")),
-            "1 Membership (team)",
-        ),
-        (
-            Put(types["Note"], {"team": RED, "number": 4}),
-            Delete(types["Note"], ("red", "000004")),
-            "1 Note (team)",
-        ),
-        (
-            Change(person, ANN, {"favorite": RED}),
-            Change(person, ANN, {"favorite": None}),
-            "1 Person (favorite)",
-        ),
-    ]
-    for put, undo, named in naming:
-        await teams.write(put)
-        code, message, details = await teams.refused(Delete(team, RED))
-        assert (code, message) == (
-            "CONFLICT",
-            f"This Team cannot be deleted. It is named by {named}.",
-        )
-        assert details["namedBy"][0]["atLeast"] == 1
-        assert await teams.problems() == []
-        await teams.write(undo)
-    await teams.delete("Team", "red")
-
-
 async def test_ends_that_only_an_index_or_the_other_item_finds(teams: Teams) -> None:
     naming: list[tuple[WriteRequest, WriteRequest, str]] = [
         (

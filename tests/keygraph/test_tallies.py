@@ -304,54 +304,6 @@ async def test_a_wrong_number_is_found(shop: Shop) -> None:
     ]
 
 
-async def test_an_item_is_counted_while_it_meets_the_condition(shop: Shop) -> None:
-    async def change(**values: Any) -> list[Any]:
-        await shop.write(Change(order, ("1",), values))
-        assert await shop.wrong() == []
-        return await shop.kept("USER#Ann", "orders_count", "large_count", "due_total")
-
-    await shop.write(new_order("1", "4"), new_order("2", "6"))
-    assert await shop.kept("USER#Ann", "orders_count", "large_count", "due_total") == [2, 1, 0]
-    assert await change(total=Decimal(5)) == [2, 2, 0]
-    assert await change(due_on="never") == [2, 1, 5]
-    assert await change(total=Decimal(7)) == [2, 1, 7]
-    assert await change(due_on=None) == [2, 2, 0]
-    assert await change(total=None) == [2, 1, 0]
-    await shop.write(Delete(order, ("2",)))
-    assert await shop.kept("USER#Ann", "orders_count", "large_count", "due_total") == [1, 0, 0]
-    await shop.change("USER#Ann", SetTo(("large_count",), Decimal(7)))
-    [wrong] = await shop.wrong()
-    assert wrong.startswith("miscounted User: large_count does not match its list (1)")
-    assert told(await shop.recounted(shop.store)) == []
-    assert await shop.kept("USER#Ann", "large_count") == [0]
-
-
-async def test_an_average_is_kept_as_an_exact_sum_and_a_count(shop: Shop) -> None:
-    async def mean(*requests: Any) -> tuple[Any, Any]:
-        if requests:
-            await shop.write(*requests)
-        assert await shop.wrong() == []
-        item = await shop.item("USER#Ann", "USER#Ann")
-        assert item is not None
-        return user.reader(user.fields["mean_total"])(item), item["mean_total"]
-
-    assert await mean() == (None, {"sum": 0, "count": 0})
-    assert await mean(new_order("1", "0.1"), new_order("2", "0.2")) == (
-        pytest.approx(0.15),
-        {"sum": Decimal("0.3"), "count": 2},
-    )
-    assert (await mean(new_order("3"), Change(order, ("2",), {"total": Decimal(1)})))[0] == 0.55
-    assert (await mean(Change(order, ("1",), {"total": None})))[1] == {"sum": 1, "count": 1}
-    assert await mean(Delete(order, ("2",))) == (None, {"sum": 0, "count": 0})
-    await shop.write(new_order("4", "9"))
-    await shop.change("USER#Ann", SetTo(("mean_total", "count"), Decimal(7)))
-    await shop.change("USER#Bob", Remove(("mean_total",)))
-    assert told(await shop.recounted(shop.store)) == []
-    await shop.write(new_order("5", "3"), new_order("6", "2", BOB))
-    assert await shop.kept("USER#Ann", "mean_total") == [{"sum": 12, "count": 2}]
-    assert await shop.kept("USER#Bob", "mean_total") == [{"sum": 2, "count": 1}]
-
-
 async def test_a_list_is_read_once_for_all_that_is_computed_over_it(shop: Shop) -> None:
     await shop.write(new_order("1", "2"))
     traced = TracingStore(shop.store)

@@ -96,34 +96,6 @@ def typed(annotation: object) -> FieldType:
 # --- Annotations --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("annotation", "kind"),
-    [
-        (ID, "id"),
-        (str, "string"),
-        (int, "int"),
-        (Long, "long"),
-        (float, "float"),
-        (bool, "boolean"),
-        (Decimal, "decimal"),
-        (datetime, "datetime"),
-        (date, "date"),
-        (bytes, "bytes"),
-        (JSON, "json"),
-        (Any, "json"),
-        (Colour, "enum"),
-        (Level, "enum"),
-        (list[str], "list"),
-        (set[int], "set"),
-        (frozenset[bytes], "set"),
-        (Address, "object"),
-        (list[list[Decimal]], "list"),
-    ],
-)
-def test_an_annotation_has_its_type(annotation: object, kind: str) -> None:
-    assert typed(annotation).kind == kind
-
-
 def test_elements_may_be_optional() -> None:
     with_gaps = typed(list[int | None])
     assert decode(with_gaps, [Decimal(1), None]) == [1, None]

@@ -11,7 +11,6 @@ import strawberry
 from keygraph import ID, Graph, Table, field, node
 from keygraph.errors import BadUserInput
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.naming.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.worlds import SECRET, World, world
@@ -36,35 +35,6 @@ def told(answer: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 # --- Types ----------------------------------------------------------------------------------------------
-
-
-async def test_abstract_types(teams: World) -> None:
-    types = methodical.types
-    ids = [
-        global_id(types["Team"], ("t1",)),
-        global_id(types["Person"], ("p1",)),
-        global_id(types["Team"], ("no",)),
-    ]
-    document = """query ($ids: [ID!]!) { nodes(ids: $ids) {
-      __typename ... on Node { id } ... on Team { label: motto } ... on Person { label: name } ...P } }
-      fragment P on Person { kind: __typename firstTeam { __typename since node { teamId __typename } } }"""
-    assert await teams.ask(document, ids=ids) == {
-        "nodes": [
-            {"__typename": "Team", "id": ids[0], "label": "b"},
-            {
-                "__typename": "Person",
-                "id": ids[1],
-                "label": "P 1",
-                "kind": "Person",
-                "firstTeam": {
-                    "__typename": "PersonFirstTeamEdge",
-                    "since": 2003,
-                    "node": {"teamId": "t0", "__typename": "Team"},
-                },
-            },
-            None,
-        ]
-    }
 
 
 async def test_typenames_cost_nothing(teams: World) -> None:

@@ -104,36 +104,6 @@ def test_what_the_model_says_comes_first() -> None:
     assert {place: found[place] for place in told} == told
 
 
-def test_what_the_rules_say() -> None:
-    found = descriptions_of(everything)
-    told = {
-        "Book.isbn": "The isbn: the key of the book.",
-        "Book.title": "The title of the book.",
-        "Book.published": "When the book was published.",
-        "Book.isLent": "Whether the book is lent.",
-        "Book.prices": "The prices of a book, sorted by since.",
-        "Book.readings(room:)": "Only those with this `room`.",
-        "Book.readings(day:)": "Only those whose `day` is in this range.",
-        "BookPricesConnection": "A page of the prices of a book.",
-        "BookPricesEdge": "A price in a list, with its cursor.",
-        "BookPricesEdge.node": "The price.",
-        "Format": "A format.",
-        "Format.pages": "The pages of the format.",
-        "Genre.HISTORY": "History.",
-        "Query.home(authorId:)": "The author id.",
-        "Query.bookByCode": "The first Book with this code.",
-        "Query.books": "Books, sorted by published.",
-        "BookWhere.title": "Conditions on `title`.",
-        "StringCondition.in": "Equal to one of these. At most 100.",
-        "DateRange.from": "From this value on. Inclusive.",
-        "CreateBookInput": "The input of `createBook`.",
-        "CreateBookInput.editorId": "Who saw to it. Given by its `authorId`.",
-        "CreateBookPayload": "The result of `createBook`.",
-        "Mutation.createBook(input:)": "What is created.",
-    }
-    assert {place: found[place] for place in told} == told
-
-
 def test_scalars_name_their_specifications() -> None:
     types = core_schema(build_schema(everything)).type_map
     scalars = ("Long", "Decimal", "DateTime", "Date", "Base64", "JSON")
