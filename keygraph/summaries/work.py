@@ -203,7 +203,7 @@ class OfFirstList(OfList):
         """Yields the nodes that an item of the first list leads to, each with the node that has the list."""
         for tally in self.links.get(record, ()):
             added = tally.of(item)
-            node = far_node(tally, item)
+            node = far_node(tally.path, item)
             if added is not None and node is not None and is_listed(self.graph, tally, item):
                 yield _text((node[0].name, *node[1])), _text(added[0])
 
@@ -225,7 +225,7 @@ class OfTop(OfList):
         """Returns what is stored of an item besides its value: the key of its node; nothing if values are stored."""
         if self.field.type.of is not None and self.field.type.of.kind in NUMBERS:
             return ""
-        node = far_node(tally, item)
+        node = far_node(tally.path, item)
         return None if node is None else node[1][0]
 
     def combined(self, values: Iterable[Value]) -> Value:

@@ -119,7 +119,7 @@ class WalkedEdges:
     def of(self, record: RecordType, item: Item) -> Iterator[FollowedEdge]:
         """Yields the edges of an item."""
         for tally, names in self._tallies.get(record, ()):
-            owner, far = tally.node(item), far_node(tally, item)
+            owner, far = tally.node(item), far_node(tally.path, item)
             if owner is None or far is None or not is_listed(self.graph, tally, item):
                 continue
             part = {name: item[name] for name in names if name in item}
@@ -193,13 +193,13 @@ def _place(tally: Tally, item: Item) -> bytes:
     return b"".join(part.replace(b"\0", b"\0\xff") + b"\0\0" for part in parts)
 
 
-def far_node(tally: Tally, item: Item) -> tuple[RecordType, Texts] | None:
+def far_node(path: AccessPath, item: Item) -> tuple[RecordType, Texts] | None:
     """Returns the node at the other end of an edge, or the node itself that a list has."""
-    record = tally.record
-    if tally.path.far_end is None:
+    record = path.record
+    if path.far_end is None:
         identity = record.read_identity(item)
         return None if identity is None else (record, identity)
-    end = record.ends[tally.path.far_end]
+    end = record.ends[path.far_end]
     identity = record.readable_end(item, end)
     if identity is None:
         return None

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from keygraph.dynamo.items import Item
-from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.model.paths import AccessPath, ListOfIds, WalkedPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph.tables.walked_edges import far_node
 from keygraph_resolvers.naming.global_ids import global_id
 from keygraph_resolvers.schema.field_kinds import FieldKind, ListOf, NodeByKey, PathsBetween
 from keygraph_resolvers.schema.walk_types import lists_by_name
@@ -79,42 +79,30 @@ class TableValues:
         if owner is None:
             return
         for item in self._items[owner.name if isinstance(path, ListOfIds) else path.record.name]:
-            try:
-                near, nodes = _connected(path, owner, item)
-            except (CorruptItem, ValueError):
-                continue
-            for record, far in nodes:
-                if near is not None and far is not None:
+            near, nodes = _connected(path, owner, item)
+            if near is not None:
+                for record, far in nodes:
                     yield global_id(owner, near), global_id(record, far)
 
 
 def _connected(
     path: WalkedPath, owner: RecordType, item: Item
-) -> tuple[_Texts | None, list[tuple[RecordType, _Texts | None]]]:
+) -> tuple[_Texts | None, list[tuple[RecordType, _Texts]]]:
     """The owner of a list and the nodes that one item of it connects with it."""
     if isinstance(path, ListOfIds):
-        named = owner.member_identities(item, path.end) or ()
-        nodes = [path.end.nodes(each) for each in named if isinstance(each, tuple)]
+        nodes = [path.end.nodes(each) for _, each in owner.readable_members(item, path.end)]
         return owner.read_identity(item), [(members[0], far) for members, far in nodes]
-    record = path.record
-    if path.far_end is None:
-        return path.owner_of(item), [(record, record.read_identity(item))]
-    end = record.ends[path.far_end]
-    members, far = end.nodes(record.end_identity(item, end) or ())
-    return path.owner_of(item), [(members[0], far)]
+    far = far_node(path, item)
+    return path.owner_of(item), [] if far is None else [far]
 
 
 def _count_ends(named: dict[str, Counter[_Texts]], record: RecordType, item: Item) -> None:
     for end in record.ends.values():
-        try:
-            identity = record.end_identity(item, end)
-            if identity is None:
-                continue
+        identity = record.readable_end(item, end)
+        if identity is not None:
             nodes, own = end.nodes(identity)
-        except (CorruptItem, ValueError):
-            continue
-        for node in nodes:
-            named[node.name][own] += 1
+            for node in nodes:
+                named[node.name][own] += 1
 
 
 def _values(record: RecordType, texts: Mapping[Slot, str]) -> Mapping[str, object] | None:
