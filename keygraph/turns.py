@@ -51,8 +51,6 @@ class Rounds(Protocol):
     """When nothing else may begin in this round, by `time.perf_counter`; 0 before anything has begun in it."""
     turn: float
     """The processor time after which long work lets others have their turn, in this round."""
-    thread_began: float
-    """The processor time of the thread when it began."""
     unclocked: int  # how many requests have been sent in rounds in which nothing had begun
 
     def count(self, seconds: float) -> None: ...
@@ -221,16 +219,15 @@ async def step_by_step(steps: Iterable[object]) -> None:
     """Does all steps, in turns with other work. Raises TooMuchWork."""
     budget, began = operation_budget(), perf_counter()
     rounds = budget.rounds
-    # Something else may have had the processor. The thread's clock is 20 times slower than the other: once a round.
-    thread_began = thread_time() if rounds is None else rounds.thread_began
+    # Something else may have had the processor, and others have worked before in this round.
+    thread_began = thread_time()
     for _ in steps:
         most = min(TURN_SECONDS if rounds is None else rounds.turn, budget.seconds - budget.spent)
         elapsed = perf_counter() - began
         if elapsed > most and (worked := min(elapsed, thread_time() - thread_began)) > most:
             budget.spend(worked)
             await budget.wait()
-            began = perf_counter()
-            thread_began = thread_time() if rounds is None else rounds.thread_began
+            began, thread_began = perf_counter(), thread_time()
     worked = perf_counter() - began
     budget.spend(worked if worked < TURN_SECONDS else min(worked, thread_time() - thread_began))
 

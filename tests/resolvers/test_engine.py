@@ -260,18 +260,24 @@ async def test_what_is_surely_reached_holds_back_no_batch_after_the_next() -> No
     assert (await run(start, then)).store.batches == ["later", "next"]
 
 
-@pytest.mark.parametrize(("together", "turns"), [(False, 0), (True, 2)])
-async def test_what_was_worked_in_earlier_turns_is_not_counted(
-    monkeypatch: pytest.MonkeyPatch, *, together: bool, turns: int
+@pytest.mark.parametrize(("together", "own", "turns"), [(False, 1, 0), (True, 1, 2), (True, 0, 0)])
+async def test_what_others_or_earlier_turns_have_worked_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch, *, together: bool, own: int, turns: int
 ) -> None:
+    others = 0.0
+
     def start(trial: Trial) -> None:
-        for clock in ("thread_time", "perf_counter"):
-            monkeypatch.setattr(engine, clock, lambda: trial.clock)
+        monkeypatch.setattr(engine, "thread_time", lambda: others + own * trial.clock)
+        monkeypatch.setattr(engine, "perf_counter", lambda: trial.clock)
         trial.work = 0.6 * TURN_SECONDS
         for user in "uvwxyz":
             trial.load(user, 1)
 
     async def then(trial: Trial) -> None:
+        nonlocal others
+        rounds().count(0.0)
+        await asyncio.sleep(0)
+        others = 9 * TURN_SECONDS
         for user in "uvwxyz":
             trial.store.answer(user)
             if not together:

@@ -395,7 +395,7 @@ class Engine:
         before = self._worked
         # An operation that needs little does not wait for others.
         most = max(of_all.turn / 4, of_all.turn - (of_all.worked - before))
-        began, self._is_due = perf_counter() - before, True
+        began, thread_began, self._is_due = perf_counter() - before, thread_time() - before, True
         try:
             while due or starts:
                 if self._worked > most:
@@ -411,7 +411,7 @@ class Engine:
                 now = perf_counter()
                 if now - began > most:
                     # Something else may have had the processor.
-                    began = max(began, now - (thread_time() - of_all.thread_began))
+                    began = max(began, now - (thread_time() - thread_began))
                 self._worked = now - began
             else:
                 self._is_due = False
@@ -717,8 +717,6 @@ class SharedRounds:
         self.number = 0
         self.worked = 0.0
         """The processor time that was counted in this round, in seconds."""
-        self.thread_began = 0.0
-        """The processor time of the thread when it began. Its clock is 20 times slower than the other: once a round."""
         self.ends = 0.0
         self.turn = TURN_SECONDS
         self.unclocked = self._read = 0
@@ -749,7 +747,7 @@ class SharedRounds:
     def _begin(self) -> None:
         """Begins a new round of the event loop: all others have had their turn."""
         is_long = perf_counter() > self.ends
-        self._next, self.worked, self.ends, self.thread_began = None, 0.0, 0.0, thread_time()
+        self._next, self.worked, self.ends = None, 0.0, 0.0
         self.number += 1
         self._first += 1
         self._requests = max(1, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
