@@ -126,8 +126,8 @@ class StreamWorker:
         finally:
             self.stop()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
-            for shard in [*self._leases.held]:
-                with suppress(StoreError):
+            with suppress(StoreError):
+                for shard in [*self._leases.held]:
                     await self._leases.give_back(stream, shard)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
