@@ -726,6 +726,9 @@ REMOVALS: dict[str, Removal] = {
     "test_what_no_valkey_server_answers_is_an_outage": Removal(
         _FAN_OUT, "except Exception as error:\n        raise", "except OSError as error:\n        raise"
     ),
+    "test_changes_that_the_stream_lost_end_the_subscription": Removal(
+        f"{_RESOLVERS}/live/queries.py", "await self._changes.start_at_latest()\n                    self", "self"
+    ),
     "test_shards_that_were_not_described_are_looked_for_again": Removal(
         "keygraph/changes/stream.py", "if not ready:", "if False:"
     ),
@@ -1039,7 +1042,7 @@ REMOVALS: dict[str, Removal] = {
         _FAN_OUT, "if length > _SHORT_BYTES:", "if False:"
     ),
     "test_a_reader_notices_that_entries_were_deleted": Removal(
-        _FAN_OUT, "is_trimmed = not is_there and", "is_trimmed = False and"
+        _FAN_OUT, "if not is_there and", "if False and"
     ),
     "test_without_a_valkey_server_queries_go_on": Removal(
         "server/keygraph_server/services.py", "            # A read waits for changes itself.", "            await PublishedChanges(client, service.store.table).start_at_latest()"

@@ -208,18 +208,15 @@ class PublishedChanges:
     async def start_at_latest(self) -> None:
         """Skips everything that was published so far. Raises Unavailable."""
         with _as_unavailable():
-            self._last = await self._latest()
+            entries = _checked(await self._client.xrevrange(self._key, count=1))
+        self._last = entries[0] if entries else (_START, {})
         self._is_doubtful = False
         self._entries.clear()
-
-    async def _latest(self) -> tuple[bytes, Any]:
-        entries = _checked(await self._client.xrevrange(self._key, count=1))
-        return entries[0] if entries else (_START, {})
 
     async def read(self) -> list[tuple[str, StreamRecord]]:
         """Waits some seconds for the next changes, and returns some of them with their shards.
 
-        Raises Unavailable, and StreamTrimmed if some may be missing; the next call goes on with what is there.
+        Raises Unavailable, and StreamTrimmed if some may be missing: it is to start at the latest again.
         """
         if not self._entries:
             await self._receive()
@@ -243,30 +240,20 @@ class PublishedChanges:
 
     async def _receive(self) -> None:
         """Waits some seconds for the next entries. Raises as `read` does."""
-        (position, last), was_doubtful, self._is_doubtful = self._last, self._is_doubtful, True
+        if self._is_doubtful:
+            raise StreamTrimmed("changes of the fan-out may have been lost with the connection")
+        (position, last), self._is_doubtful = self._last, True
         with _as_unavailable():
-            streams = (
-                await self._client.xread(
-                    {self._key: position}, count=_READ_ENTRIES, block=int(_WAITED_SECONDS * 1000)
-                )
-                if not was_doubtful
-                else []
+            streams = await self._client.xread(
+                {self._key: position}, count=_READ_ENTRIES, block=int(_WAITED_SECONDS * 1000)
             )
             entries = _checked(streams[0][1]) if streams else []
             # The oldest are deleted first: where this one is still there, so is what followed it.
             there = await self._client.xrange(self._key, position, position)
             is_there = any(fields.get(b"name") == last.get(b"name") for _, fields in there)
-            is_trimmed = not is_there and (bool(entries) or position != _START)
-            if is_trimmed:
-                self._last = await self._latest()
+        if not is_there and (entries or position != _START):
+            raise StreamTrimmed("changes of the fan-out were deleted before they were read")
         self._is_doubtful = False
-        if is_trimmed or was_doubtful:
-            reason = (
-                "were deleted before they were read"
-                if is_trimmed
-                else "may have been lost with the connection"
-            )
-            raise StreamTrimmed(f"changes of the fan-out {reason}")
         if entries:
             self._last = entries[-1]
             self._entries += entries

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 
 from keygraph.dynamo import streams
 from keygraph.dynamo.store import Store
-from keygraph.errors import StreamTrimmed, Unavailable
+from keygraph.errors import Unavailable
 
 
 async def describe_stream(store: Store) -> streams.Stream:
@@ -59,7 +59,7 @@ class StreamReader:
     async def read(self) -> list[tuple[str, streams.StreamRecord]]:
         """Returns the next changes of every shard that can be read, with its name; none if there are none yet.
 
-        Raises StreamTrimmed if changes were deleted before they were read; the next call goes on with the oldest.
+        Raises StreamTrimmed if changes were deleted before they were read: it is to start at the latest again.
         """
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -70,9 +70,9 @@ class StreamReader:
         ready = [*readable(stream.shards, self.finished)]
         if not ready:
             self._stream = None  # its open shards were not described yet
-        pages = await asyncio.gather(
-            *(self._page(stream.name, each.name) for each in ready), return_exceptions=True
-        )
+        positions = [(each.name, self.positions.get(each.name) or streams.ShardPosition()) for each in ready]
+        requests = [streams.ReadRecords(stream.name, *each) for each in positions]
+        pages = await asyncio.gather(*map(self._store.send, requests), return_exceptions=True)
         found: list[tuple[str, streams.StreamRecord]] = []
         for shard, page in zip(ready, pages, strict=True):
             if isinstance(page, BaseException):
@@ -91,16 +91,6 @@ class StreamReader:
     def finished(self) -> Set[str]:
         """The shards that were read to their end."""
         return {name for name, position in self.positions.items() if position is None}
-
-    async def _page(self, stream: str, shard: str) -> streams.RecordPage:
-        position = self.positions.get(shard) or streams.ShardPosition()
-        try:
-            return await self._store.send(streams.ReadRecords(stream, shard, position))
-        except StreamTrimmed:
-            # A shard that is gone is not described again.
-            self.positions[shard] = streams.ShardPosition()
-            self._stream = None
-            raise
 
 
 def readable(shards: Iterable[streams.StreamShard], finished: Set[str]) -> Iterator[streams.StreamShard]:

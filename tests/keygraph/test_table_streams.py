@@ -233,7 +233,6 @@ async def test_old_changes_are_deleted_by_age_and_by_size(
     reader = StreamReader(store, {shard.name: begin.position})
     with pytest.raises(StreamTrimmed):
         await reader.read()
-    assert [record.key[1] for _, record in await reader.read()] == [5, 6, 7]
     end = await store.send(LatestPosition(stream.name, shard.name))
     assert (await store.send(ReadRecords(stream.name, shard.name, end))).records == ()
     # Numbers go on where all changes were deleted.
@@ -526,7 +525,9 @@ async def test_a_position_that_its_server_refuses_is_replaced() -> None:
     reader.positions["s0"] = ShardPosition("2".zfill(40))
     with pytest.raises(StreamTrimmed):
         await reader.read()
-    assert [record.key[1] for _, record in await read_all(reader)] == [1, 2, 3]
+    await reader.start_at_latest()
+    stream.write("s0")
+    assert [record.key[1] for _, record in await read_all(reader)] == [4]
     await store.close()
 
 

@@ -7,15 +7,16 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from keygraph import ID, JSON, Graph, Index, Many, Table, edge, node, read, stored, viewer
 from keygraph import field as called
+from keygraph.changes.stream import StreamReader
 from keygraph.dynamo.items import Item, typed_item
 from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, PassingStore, Query, Request
-from keygraph.dynamo.streams import StreamRecord
+from keygraph.dynamo.streams import ShardPosition, StreamRecord
 from keygraph.engines.dynamodb.answers import stream_record
 from keygraph.errors import ModelError, StreamTrimmed, Throttled
 from keygraph_examples.commerce import graph as commerce
@@ -526,16 +527,22 @@ async def test_who_reads_slowly_is_told_that_events_were_lost(
 
 async def test_changes_that_the_stream_lost_end_the_subscription(shop: Live) -> None:
     listener = await hear(shop, f"subscription {{ orderChanged {{ {ORDER} }} }}")
-
-    read_on = shop.queries._changes.read
+    await shop.ask(set_status("ORD001", "CANCELLED"))
+    assert (await change_of(listener))["new"]["status"] == "CANCELLED"
+    reader = cast(StreamReader, shop.queries._changes)
+    read_on = reader.read
 
     async def lost() -> Any:
-        shop.queries._changes.read = read_on  # type: ignore[method-assign]  # it was one time
+        reader.read = read_on  # type: ignore[method-assign]  # it was one time
+        reader.positions = dict.fromkeys(reader.positions, ShardPosition())  # what is left
         raise StreamTrimmed("gone")
 
-    shop.queries._changes.read = lost  # type: ignore[method-assign]  # the next time
+    reader.read = lost  # type: ignore[method-assign]  # the next time
     [error] = (await answer_of(listener))["errors"]
     assert error["extensions"] == {"code": "EVENTS_LOST"}
+    again = await hear(shop, f"subscription {{ orderChanged {{ {ORDER} }} }}")
+    await shop.ask(set_status("ORD001", "PENDING"))
+    assert (await change_of(again))["new"]["status"] == "PENDING"
 
 
 async def test_nothing_is_left_of_those_who_have_gone(shop: Live) -> None:

@@ -337,14 +337,18 @@ class LiveQueries:
                 raise
             return
         has_begun.set_result(None)
-        failures = 0
+        failures, is_lost = 0, False
         while True:
             try:
+                if is_lost:
+                    # What is left of them was before the next subscription.
+                    await self._changes.start_at_latest()
+                    self._run_all()
+                    is_lost = False
                 changes = [change for _, change in await self._changes.read()]
             except StreamTrimmed as error:
-                failures = 0
+                failures, is_lost = 0, True
                 _log.warning("All live operations run again: %s", error)
-                self._run_all()
                 await asyncio.sleep(self._poll)
             except Exception as error:
                 self.counts.failures += 1
