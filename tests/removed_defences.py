@@ -747,6 +747,12 @@ REMOVALS: dict[str, Removal] = {
     "test_a_sum_that_no_number_holds_is_left_and_stops_nothing_else": Removal(
         "keygraph/summaries/work.py", "        return items.to_typed(value)\n    except ValueError:", "        return items.to_typed(value)\n    except KeyError:"
     ),
+    "test_a_node_that_expires_before_it_is_written_stops_nothing": Removal(
+        "keygraph/changes/counting.py",
+        " and not graph.is_expired(each, now()))",
+        ")",
+        Removal("keygraph/summaries/writing.py", " or self._graph.is_expired(item, now())", ""),
+    ),
     "test_an_age_that_cannot_be_read_is_overwritten": Removal(
         "keygraph/dynamo/conditions.py", "        except TypeError:\n            # A list", "        except KeyError:\n            # A list"
     ),

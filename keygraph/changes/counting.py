@@ -30,6 +30,7 @@ from keygraph.dynamo.streams import StreamRecord
 from keygraph.errors import BadUserInput, ConditionFailed, StreamTrimmed
 from keygraph.graph import Graph
 from keygraph.keys.types import decode, encode
+from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import Tally, age_of, combined, is_unfit, stored_age, stored_value
@@ -225,9 +226,10 @@ def negated(value: Value) -> Value:
 
 
 async def read_node(graph: Graph, store: Store, node: Node) -> Item | None:
-    """Returns the item of a node; None if there is none. Raises StoreError."""
+    """Returns the item of a node; None if there is none, or if it has expired. Raises StoreError."""
     there = (await store.send(BatchGet(tuple(graph.table_keys(*node)), consistent=True))).items
-    return next((each for each in there if each is not None and graph.recognise(each) is node[0]), None)
+    live = (each for each in there if each is not None and not graph.is_expired(each, now()))
+    return next((each for each in live if graph.recognise(each) is node[0]), None)
 
 
 class NodeValues:

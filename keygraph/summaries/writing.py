@@ -24,6 +24,7 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, ConditionFailed, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
+from keygraph.model.expiry import now
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import age_of, as_stored, is_unfit, stored_age, stored_value
 from keygraph.summaries.work import OfWalk, Result
@@ -162,9 +163,10 @@ class SummaryWriter:
                 return "refused"
             except ConditionFailed as failed:
                 item = failed.item
-                if item is None or self._graph.recognise(item) is not record:
+                if item is None or self._graph.is_expired(item, now()):
                     return "gone"
-                results = [each for each in results if _is_of_same(each, before, item)]
+                is_same = self._graph.recognise(item) is record
+                results = [each for each in results if is_same and _is_of_same(each, before, item)]
                 if not results:
                     return "gone"
                 continue

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from datetime import timedelta
+import time
+from collections import Counter
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, counts, node, record
+from keygraph import ID, Graph, Index, Many, Reach, Table, counts, edge, node, reach, record, ttl
+from keygraph.changes.kept_walks import StreamWalks
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, PassingStore, Query, Scan, Store, Write
 from keygraph.summaries.local import WorkFile
@@ -19,6 +22,7 @@ from keygraph.summaries.work import Summaries
 from keygraph.tables.bulk import WriteRate
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange
+from keygraph.walks.walk import Vertex
 from keygraph.writing.requests import Change, Create, Delete, Put
 from keygraph.writing.sending.writer import write
 from tests.conftest import ENGINES, MakeStore
@@ -171,14 +175,38 @@ async def test_what_transactions_keep_is_not_set_to_what_the_job_has_read(
     assert (bees["size"], bees["member_count"]) == (2, 1)
 
 
-@on_all_engines
-async def test_what_expires_is_not_computed_and_other_items_are_not_touched(
-    store: Store, tmp_path: Path
+@node("PLACE#{place_id}")
+class Place:
+    place_id: ID
+    until: datetime | None = ttl("until")
+
+    near: Many[Near]
+    near_count: int | None = counts("near", kept="job")
+    near_kept: Reach[Place] = reach("near", depth=1, kept="stream", keep=3)
+
+
+@edge("{one}", "{other}")
+class Near:
+    one: Place
+    other: Place
+
+
+places = Graph(Table("Places", partition_key="pk", sort_key="sk"), Place, Near).check()
+
+
+@on_sqlite
+async def test_a_node_that_expires_before_it_is_written_stops_nothing(
+    make_store: MakeStore, tmp_path: Path
 ) -> None:
-    await store.send(BatchWrite(({"pk": "OTHER#1", "sk": "OTHER#1", "member_count": Decimal(4)},)))
-    await summarize(graph, store, tmp_path)
-    [other] = [item for item in await contents(store) if item["pk"] == "OTHER#1"]
-    assert other == {"pk": "OTHER#1", "sk": "OTHER#1", "member_count": 4}
+    store = await make_store(places.table)
+    place: Item = {"pk": "PLACE#a", "sk": "PLACE#a", "until": Decimal(int(time.time()))}
+    other: Item = {"pk": "OTHER#1", "sk": "OTHER#1", "near_count": Decimal(4)}
+    await store.send(BatchWrite((place, other)))
+    async with asyncio.timeout(10):
+        assert await summarize(places, store, tmp_path, at=AT) == Counter(gone=1)
+        walks = StreamWalks(places, store)
+        await walks.keep(Vertex(places.types["Place"], ("a",)), is_new=True)
+    assert sorted(await contents(store), key=str) == [other, place]
 
 
 # --- Others write at the same time ------------------------------------------------------------------------
