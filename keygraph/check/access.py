@@ -37,10 +37,11 @@ def access_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     for record in model.types.values():
         yield from (Mistake("kept", *wrong) for wrong in _kept_within_others(record))
         if record.access is not None:
-            for check in (_open_copies, _names_of_one_attribute, _values_in_keys):
+            for check in (_open_copies, _names_of_one_attribute):
                 yield from (Mistake("access", *wrong) for wrong in check(record, record.access))
-            for check_all in (_open_tallies, _derived_in_use):
-                yield from (Mistake("access", *wrong) for wrong in check_all(model, record, record.access))
+            for check_all in (_values_in_keys, _open_tallies, _derived_in_use):
+                found = dict.fromkeys(check_all(model, record, record.access))
+                yield from (Mistake("access", *wrong) for wrong in found)
     yield from (Mistake("access", *wrong) for wrong in _rules_not_decided(model))
 
 
@@ -166,7 +167,7 @@ def _rules_of(access: TypeAccess, action: Action, name: str) -> list[set[str]]:
 # --- Keys ---------------------------------------------------------------------------------------------
 
 
-def _values_in_keys(record: RecordType, access: TypeAccess) -> _Wrong:
+def _values_in_keys(model: RecordTypes, record: RecordType, access: TypeAccess) -> _Wrong:
     """Finds hidden fields about which it tells something if another text can be in a key. A method's text is made of the
     fields that it needs."""
     every_key = record.keys.values()
@@ -177,7 +178,7 @@ def _values_in_keys(record: RecordType, access: TypeAccess) -> _Wrong:
         for name, free in product(record.needs_of(hidden), record.needs_of(other)) if told else ():
             if free in (name, *access.key) or not access.is_restricted(name):
                 continue
-            for writers, of_same, what in _writers(record, access, free):
+            for writers, of_same, what in _writers(model, record, access, free):
                 if not _are_within(writers, access.grants("read", part), of_same=of_same):
                     problem = f"it is in keys with {free}, so what {what} can be would tell {told} to viewers who may not read it."
                     fix = f"Take one of them out, or let only those write {what} who may read {name}."
@@ -201,28 +202,35 @@ def _is_own_key(record: RecordType, keys: Keys, slot: Slot) -> bool:
     is_sorted = keys.sort is not None and slot in keys.sort.slots
     if end is None or is_sorted or {each.path[0] for each in keys.partition.slots} != {slot.path[0]}:
         return False
-    owns = (shape(each.table_keys.partition) for each in end.members)
-    return all(is_special_case(own, shape(keys.partition)) for own in owns)
+    owns = [each.table_keys.partition for each in end.members]
+    written = {(each.path, each.text.declared) for own in owns for each in own.slots}
+    # Another format may make a text longer.
+    is_of_them = all(
+        (each.path[1:], each.text.declared) in written for each in keys.partition.slots if each.path[1:]
+    )
+    return is_of_them and all(is_special_case(shape(own), shape(keys.partition)) for own in owns)
 
 
 def _writers(
-    record: RecordType, access: TypeAccess, name: str
+    model: RecordTypes, record: RecordType, access: TypeAccess, name: str
 ) -> Iterator[tuple[Sequence[Grants], bool, str]]:
     """Yields the rules for who may change a field, whether they are those of the same type, and of what: itself, the end
-    from whose node it is copied, or the field that a copy follows."""
+    from whose node it is copied, the field that a copy follows, or that of items of which it is the value of one."""
     field = record.fields.get(name)
-    end, _, of = (
-        field.kept_of.partition(".") if field is not None and field.kept == "copy" else (name, "", "")
-    )
-    if "update" in _writes(record):
-        yield [*access.grants("update"), *access.grants("update", end)], True, end
-    if field is None or not field.follows:
-        return
-    for node in record.ends[end].members:
-        if "update" in _writes(node):
-            rules = node.access
-            writers = [] if rules is None else [*rules.grants("update"), *rules.grants("update", of)]
-            yield writers, False, f"{node.name}.{of}"
+    kept, source = (None, "") if field is None else (field.kept, field.kept_of)
+    own, _, of = source.partition(".") if kept == "copy" or kept in OF_ENDS else (name, "", "")
+    if "update" in _writes(record) and own not in access.key and kept not in OF_ENDS:
+        yield [*access.grants("update"), *access.grants("update", own)], True, own
+    others: Iterable[RecordType] = record.ends[own].members if field is not None and field.follows else ()
+    actions: set[Action] = {"update"}
+    if kept in OF_ENDS and (record.name, own) in model.node_lists:
+        others = [each.record for each in model.node_lists[record.name, own].each]
+        actions.add("create")
+    for other in others:
+        for action in actions.intersection(_writes(other)):
+            rules = other.access
+            writers = [] if rules is None else [*rules.grants(action), *rules.grants(action, of)]
+            yield writers, False, f"{other.name}.{of}"
 
 
 def _has_any_length(slot: Slot) -> bool:
