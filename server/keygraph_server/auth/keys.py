@@ -65,12 +65,12 @@ MOST_BYTES = 1_000_000
 
 _PUBLIC_KEY = re.compile(
     rb"PUBLIC KEY ?-|CERTIFICATE-|\bkty\W{1,9}(RSA|EC|OKP|oct)|ssh-(rsa|dss|ed25519)|ecdsa-sha2-"
-    rb"|\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01|\x2a\x86\x48\xce\x3d\x02\x01|\x06\x03\x2b\x65[\x70\x71]"
-    rb"|0[\x81\x82]..?\x02[\x81\x82].*\x02\x03\x01\x01",
+    rb"|\x2a\x86\x48\x86\xf7\x0d\x01\x01[\x01\x0a]|\x2a\x86\x48\xce[\x38\x3d]|\x06\x03\x2b\x65[\x6e-\x71]"
+    rb"|0[\x81\x82]..?\x02[\x81\x82].*\x02(\x03\x01\x01|\x01[\x03\x11])",
     re.DOTALL,
 )
-"""What is in public keys: in PEM, as a JWK or of SSH; in DER the identifiers of RSA, elliptic curves and Edwards curves, or
-two numbers, of which one is 65,537 (RFC 8017, A.1.1). There are no zero bytes in it."""
+"""What is in public keys: in PEM, as a JWK or of SSH; in DER the identifiers of RSA, DSA, elliptic curves and Edwards
+curves, or two numbers, of which one is a usual exponent of RSA (RFC 8017, A.1.1). There are no zero bytes in it."""
 
 _PUBLIC_MEMBERS = ("kty", "kid", "use", "key_ops", "alg", "crv", "n", "e", "x", "y")
 """What is read of a published key: to make the primes of a private one takes minutes."""
