@@ -16,7 +16,7 @@ from keygraph.model.records import RecordType
 
 def declaration_digest(graph: Graph) -> str:
     """Returns the digest of all that decides what items have: keys, fields, ends, and what is kept in them."""
-    parts = [f"{graph.type_attribute} {graph.store_key_fields} {graph.options.get('ignore')}"]
+    parts = [f"{graph.type_attribute} {graph.store_key_fields} {sorted(graph.options.get('ignore') or ())}"]
     for record in graph.types.values():
         parts += _record_parts(record)
     # Of objects and functions, the address is another one in each process.
