@@ -176,10 +176,10 @@ def _values_in_keys(model: RecordTypes, record: RecordType, access: TypeAccess) 
         part = hidden.path[0]
         told = _told_in_keys(record, keys, hidden, other) if access.is_restricted(part) else ""
         for name, free in product(record.needs_of(hidden), record.needs_of(other)) if told else ():
-            if free in (name, *access.key) or not access.is_restricted(name):
+            if free == name or not access.is_restricted(name):
                 continue
             for writers, of_same, what in _writers(model, record, access, free):
-                if not _are_within(writers, access.grants("read", part), of_same=of_same):
+                if what != name and not _are_within(writers, access.grants("read", part), of_same=of_same):
                     problem = f"it is in keys with {free}, so what {what} can be would tell {told} to viewers who may not read it."
                     fix = f"Take one of them out, or let only those write {what} who may read {name}."
                     yield f"{record.name}.{name}", problem, fix
@@ -219,8 +219,9 @@ def _writers(
     field = record.fields.get(name)
     kept, source = (None, "") if field is None else (field.kept, field.kept_of)
     own, _, of = source.partition(".") if kept == "copy" or kept in OF_ENDS else (name, "", "")
-    if "update" in _writes(record) and own not in access.key and kept not in OF_ENDS:
-        yield [*access.grants("update"), *access.grants("update", own)], True, own
+    if "update" in _writes(record) and kept not in OF_ENDS:
+        for each in sorted(_names_of_rest(record, own) - access.key):
+            yield [*access.grants("update"), *access.grants("update", each)], True, each
     others: Iterable[RecordType] = record.ends[own].members if field is not None and field.follows else ()
     actions: set[Action] = {"update"}
     if kept in OF_ENDS and (record.name, own) in model.node_lists:
@@ -231,6 +232,14 @@ def _writers(
             rules = other.access
             writers = [] if rules is None else [*rules.grants(action), *rules.grants(action, of)]
             yield writers, False, f"{other.name}.{of}"
+
+
+def _names_of_rest(record: RecordType, name: str) -> set[str]:
+    """Returns a field or an end, and what else is stored in the attributes that it has besides the record's key."""
+    fixed = {record.attribute_of(slot.path) for slot in record.identity}
+    own = {each.attribute for each in record.places if each.path[0] == name} - fixed
+    others = {each.path[0] for each in record.places if any(_overlap(each.attribute, path) for path in own)}
+    return {name} | others
 
 
 def _has_any_length(slot: Slot) -> bool:
