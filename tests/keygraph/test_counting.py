@@ -142,16 +142,12 @@ async def history(store: Resharded, seed: int, steps: int) -> None:
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
-@pytest.mark.parametrize("seed", range(6))
-async def test_each_change_counts_once(make_store: MakeStore, seed: int) -> None:
-    await history(await streaming(make_store), seed, 60)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("engine", ["sqlite"])
-@pytest.mark.parametrize("seed", range(100, 160))
-async def test_each_change_counts_once_in_many_histories(make_store: MakeStore, seed: int) -> None:
-    await history(await streaming(make_store), seed, 200)
+@pytest.mark.parametrize(
+    ("seed", "changes"),
+    [*((n, 60) for n in range(6)), *(pytest.param(n, 200, marks=pytest.mark.long) for n in range(100, 160))],
+)
+async def test_each_change_counts_once(make_store: MakeStore, seed: int, changes: int) -> None:
+    await history(await streaming(make_store), seed, changes)
 
 
 # --- One at a time --------------------------------------------------------------------------------------
