@@ -104,6 +104,18 @@ def test_what_the_model_says_comes_first() -> None:
     assert {place: found[place] for place in told} == told
 
 
+def test_what_the_rules_say() -> None:
+    """Of what no example has: their snapshots hold the rest."""
+    told = {
+        "Book.published": "When the book was published.",
+        "Book.isLent": "Whether the book is lent.",
+        "Cover.gloss": "Gloss: true or false.",
+        "Query.bookByCode": "The first Book with this code.",
+    }
+    found = descriptions_of(everything)
+    assert {place: found[place] for place in told} == told
+
+
 def test_scalars_name_their_specifications() -> None:
     types = core_schema(build_schema(everything)).type_map
     scalars = ("Long", "Decimal", "DateTime", "Date", "Base64", "JSON")

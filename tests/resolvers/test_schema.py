@@ -70,53 +70,6 @@ def test_one_neighbour() -> None:
 }""")
 
 
-def test_lists_of_edges() -> None:
-    shows("""type BookAuthorsConnection {
-  edges: [BookAuthorsEdge]!
-  nodes: [Author!]!
-  pageInfo: PageInfo!
-  totalCount: Int
-  aggregate: WroteAggregate
-}""")
-    shows("""type BookAuthorsEdge {
-  cursor: String!
-  node: Author
-  since: Date!
-  share: Decimal
-  translator: Author
-  percent: String!
-}""")
-    assert fields("AuthorBooksEdge")[:2] == ["cursor: String!", "node: Book"]
-
-
-def test_lists_of_records_and_nodes() -> None:
-    assert part("BookPricesEdge") == "type BookPricesEdge {\n  cursor: String!\n  node: Price\n}"
-    shows("""type Price implements Node {
-  id: ID!
-  book: Book
-  since: DateTime!
-  price: Decimal!
-}""")
-    assert part("AuthorNotesEdge") == "type AuthorNotesEdge {\n  cursor: String!\n  node: Note\n}"
-
-
-def test_an_edge_listed_from_the_root() -> None:
-    shows("""type Cover implements Node {
-  id: ID!
-  book: Book
-  shade: Shade
-  gloss: Boolean!
-}""")
-    assert fields("CoverConnection")[:2] == ["edges: [CoverEdge]!", "nodes: [Cover!]!"]
-    assert fields("CoverEdge") == ["cursor: String!", "node: Cover"]
-    assert fields("ShadeCoversEdge") == ["cursor: String!", "node: Book", "gloss: Boolean!"]
-
-
-def test_a_virtual_node() -> None:
-    assert part("Shade").startswith("type Shade implements Node {")
-    assert fields("Shade")[:2] == ["id: ID!", "name: ID!"]
-
-
 def test_the_root() -> None:
     shows("""type Query {
   node(id: ID!): Node
@@ -146,21 +99,6 @@ def test_nested_objects_and_enums() -> None:
   HISTORY
 }""")
     assert part("Grade") == "enum Grade {\n  LOW\n  HIGH\n}"
-
-
-def test_what_every_schema_has() -> None:
-    shows("""interface Node {
-  id: ID!
-}""")
-    assert fields("PageInfo") == [
-        "hasNextPage: Boolean!",
-        "hasPreviousPage: Boolean!",
-        "startCursor: String",
-        "endCursor: String",
-    ]
-    assert fields("SortDirection") == ["ASC", "DESC"]
-    for scalar in ("Long", "Decimal", "DateTime", "Date", "Base64", "JSON"):
-        assert re.search(rf'"""[^"]+("[^"]+"[^"]+)*"""\nscalar {scalar} @specifiedBy', SDL, re.MULTILINE)
 
 
 def test_nothing_else_is_in_the_schema() -> None:
