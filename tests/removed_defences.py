@@ -1001,6 +1001,9 @@ REMOVALS: dict[str, Removal] = {
     "test_many_listeners_get_an_answer_in_turns": Removal(
         f"{_RESOLVERS}/live/queries.py", "if number % _SENT_AT_ONCE == 0:", "if False:"
     ),
+    "test_subscriptions_that_end_at_once_do_so_in_turns": Removal(
+        f"{_RESOLVERS}/engine/engine.py", "self.enter(client).add_done_callback(lambda _: function())", "function()"
+    ),
     "test_a_run_that_is_canceled_before_it_begins_gives_its_place_back": Removal(
         f"{_RESOLVERS}/live/queries.py", "operation.task.add_done_callback(partial(self._ended, operation, payer))", "asyncio.create_task(asyncio.sleep(0))"
     ),

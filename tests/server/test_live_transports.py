@@ -27,6 +27,7 @@ from wsproto.utilities import LocalProtocolError
 from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.dynamo.streams import EnableStream
 from keygraph.engines.open import open_store
+from keygraph_resolvers.live.listeners import EXPIRED, Listener
 from keygraph_server.app import create_app
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
@@ -644,6 +645,34 @@ async def test_a_connection_that_is_gone_leaves_nothing(shop: Serving) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("expires", [False, True])
+async def test_subscriptions_that_end_at_once_do_so_in_turns(
+    shop: Serving, monkeypatch: pytest.MonkeyPatch, *, expires: bool
+) -> None:
+    live, end, rounds, ended = shop.app.state.live, Listener.end, 0, Counter[int]()
+
+    def ending(listener: Listener, *last: Any) -> None:
+        ended[rounds] += 1
+        end(listener, *last)
+
+    async with socket_to(shop.port) as client:
+        await client.begin()
+        for number in range(100):
+            await client.subscribe(str(number), NAME)
+            await client.read()
+        monkeypatch.setattr(Listener, "end", ending)
+        [operation] = live._operations.values()
+        for listener in [*operation.listeners] if expires else ():
+            listener.end_after(0.0, EXPIRED)
+        if not expires:
+            client.writer.close()
+        async with asyncio.timeout(SECONDS):
+            while live.listeners:
+                rounds += 1
+                await asyncio.sleep(0)
+    assert max(ended.values()) <= 32
+
+
 @pytest.mark.parametrize("leaves", ["closes", "breaks", "goes", "completes"])
 async def test_no_subscription_leaves_garbage(shop: Serving, leaves: str) -> None:
     async def one() -> None:

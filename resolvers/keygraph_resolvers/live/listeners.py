@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -20,6 +21,7 @@ from keygraph.errors import KeygraphError
 from keygraph.limits import LiveLimits
 from keygraph.model.permissions import Permissions
 from keygraph_resolvers.codes import OperationCode
+from keygraph_resolvers.engine.engine import rounds
 from keygraph_resolvers.live.matching import OwnReads
 from keygraph_resolvers.plan.documents import OperationRequest
 from keygraph_resolvers.read.changes import RecordChange
@@ -113,7 +115,7 @@ class Listener:
             self._waiting = asyncio.get_running_loop().create_future()
             if self._is_behind:
                 self._is_behind = False
-                self.operation.need_run()
+                self.operation.queries.need_run(self.operation, is_urgent=True)
         answer = None
         if self._waiting is not None:
             try:
@@ -163,11 +165,15 @@ class Listener:
                 self._expires.cancel()
             if self._waiting is not None and not self._waiting.done():
                 self._waiting.set_result(None)
-            self.operation.leave(self)
+            self.operation.queries.left(self.operation, self)
 
     def end_after(self, seconds: float, last: LiveAnswer) -> None:
         """Ends it with a last answer after some seconds."""
-        self._expires = asyncio.get_running_loop().call_later(seconds, self.end, last)
+        self._expires = asyncio.get_running_loop().call_later(seconds, self.end_in_turn, last)
+
+    def end_in_turn(self, last: LiveAnswer) -> None:
+        """Ends it with a last answer, in turn with others: a token may be that of thousands."""
+        rounds().call(self.client, partial(self.end, last))
 
 
 class WaitingChange(NamedTuple):
@@ -217,18 +223,9 @@ class LiveOperation:
         """Returns whether it is run for changes; known after its first run."""
         return self.reads.wanted is not None
 
-    def need_run(self) -> None:
-        """It runs as soon as there is a place."""
-        self.queries.need_run(self, is_urgent=True)
-
     def begin(self, lease: Holding) -> None:
         """A run begins, with this memory."""
         self.lease, self.refusal = lease, None
-
-    def leave(self, listener: Listener) -> None:
-        """Forgets somebody who listened; the last one ends it."""
-        self.listeners.pop(listener, None)
-        self.queries.left(self, listener)
 
     def call_later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         """Sets one of its timers."""

@@ -231,7 +231,8 @@ class LiveQueries:
         return self.index.of(operation, partial(self._counted, operation))
 
     def left(self, operation: LiveOperation, listener: Listener) -> None:
-        """Called when a listener has left its operation."""
+        """Called when a listener leaves its operation; the last one ends it."""
+        operation.listeners.pop(listener, None)
         self._places.leave(listener.place)
         if operation.listeners or self._operations.get(operation.key) is not operation:
             return
@@ -486,7 +487,7 @@ class LiveQueries:
         if self.is_expired(operation.request.viewer):
             # The time of day has moved on more than that of timers: the machine was suspended, or its clock set.
             for listener in [*operation.listeners]:
-                listener.end(EXPIRED)
+                listener.end_in_turn(EXPIRED)
             return
         settles, operation.settles = operation.settles, False
         if operation.wants_changes():
@@ -548,7 +549,7 @@ class LiveQueries:
         operation.failures = operation.failures + 1 if codes & _AT_THE_MOMENT else 0
         if operation.failures:
             pause = _PAUSES[min(operation.failures, len(_PAUSES)) - 1]
-            operation.call_later(_AGAIN, pause, operation.need_run)
+            operation.call_later(_AGAIN, pause, partial(self.need_run, operation, is_urgent=True))
         return bool(operation.failures)
 
     def _ended(self, operation: LiveOperation, payer: str, _: object) -> None:

@@ -117,6 +117,8 @@ class _Socket:
     _headers: RequestHeaders
     _most_bytes: int
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _listening: set[Any] = field(default_factory=set)
+    """The tasks of those that are subscriptions."""
     _viewer: Viewer | None = None
     _context: Any = None
     _is_known: bool = False
@@ -167,10 +169,17 @@ class _Socket:
                 await self._send({"type": "websocket.close", "code": closed.code, "reason": reason})
         finally:
             for task in (stopped, reading, *self._running.values()):
-                if task is not None:
+                if task is not None and task not in self._listening:
                     task.cancel()
             self._running.clear()
             self._settle()
+            self._end_next()
+
+    def _end_next(self) -> None:
+        """Ends a subscription, and all others in turn: hundreds of connections may be closed at once."""
+        if self._listening:
+            self._listening.pop().cancel()
+            rounds().call(self._address, self._end_next)
 
     async def _handle(self, message: Message) -> None:
         lease = self._service.memory.holding(self._address)
@@ -351,6 +360,7 @@ class _Socket:
             await self._write({"id": key, "type": "error", "payload": response["errors"]})
             return
         observation.shares(request)
+        self._listening.add(asyncio.current_task())
         try:
             while (answer := await listener.next()) is not None:
                 observation.answered()
@@ -364,6 +374,7 @@ class _Socket:
                 del answer  # it would be kept until the next one comes
             await self._write({"id": key, "type": "complete"})
         finally:
+            self._listening.discard(asyncio.current_task())  # in no variable: it would be garbage
             listener.end()
 
     async def _write_text(self, key: str, text: bytes) -> None:
