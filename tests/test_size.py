@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_766, ("server",): 14_224, ("tests",): 102_452}
+LINES = {("keygraph", "resolvers"): 63_768, ("server",): 14_224, ("tests",): 102_458}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -60,8 +60,8 @@ from keygraph_resolvers.read.run import Run
 
 _UNCLOCKED = 16
 """So many times, what has come is read without the clock of a round, which takes longer than to look at it."""
-_MOST_REQUESTS = 16
-"""The most waiting requests that are let through in a round."""
+_FEWEST_REQUESTS, _MOST_REQUESTS = 4, 16
+"""How many waiting requests are let through in a round: the fewest in rounds that are long, for whatever reason."""
 _KEPT_WAITING = 1_000
 """So many may wait for rounds before those that were given up are searched for."""
 _MOST_WAITED = 10
@@ -734,7 +734,7 @@ class SharedRounds:
         self._most_kept = _KEPT_WAITING
         """With more of them, or of clients, those that were given up or are gone are searched for."""
         self._numbers = count()
-        self._requests = 1
+        self._requests = _FEWEST_REQUESTS
         """How many waiting requests are let through in a round."""
 
     def count(self, seconds: float) -> None:
@@ -750,7 +750,9 @@ class SharedRounds:
         self._next, self.worked, self.ends = None, 0.0, 0.0
         self.number += 1
         self._first += 1
-        self._requests = max(1, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
+        self._requests = (
+            max(_FEWEST_REQUESTS, self._requests // 2) if is_long else min(_MOST_REQUESTS, self._requests + 1)
+        )
         left = self._requests
         while _is_waited_in(self.waiting) and left > 0:
             is_seldom = self._is_seldom_next and _is_waited_in(self._seldom)
