@@ -9,7 +9,7 @@ from typing import Any
 from keygraph.dynamo.items import Value
 from keygraph.errors import CorruptItem
 from keygraph.model.record_keys import Texts
-from keygraph.model.records import End, RecordType
+from keygraph.model.records import End, Method, RecordType
 
 
 def instance(record: RecordType, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
@@ -31,10 +31,21 @@ def instance(record: RecordType, item: Mapping[str, Value], names: Iterable[str]
     return made
 
 
+def instance_for(record: RecordType, item: Mapping[str, Value], method: Method) -> Any:
+    """Returns an object with what a method needs. A CorruptItem names only the method: who may read it may not be able to
+    read what it needs."""
+    try:
+        return instance(record, item, method.needs)
+    except CorruptItem:
+        raise CorruptItem(
+            f"{record.name}.{method.name} of an item needs a value that is not of its type"
+        ) from None
+
+
 def value_of_method(record: RecordType, name: str, item: Mapping[str, Value]) -> Any:
     """Returns what a method returns for an item. It may raise anything."""
     method = record.methods[name]
-    return method.function(instance(record, item, method.needs))
+    return method.function(instance_for(record, item, method))
 
 
 def bare_instance(record: RecordType, identity: Iterable[str]) -> Any:

@@ -30,7 +30,7 @@ from keygraph.engines.open import open_store
 from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.limits import LiveLimits
-from keygraph.model.instances import instance
+from keygraph.model.instances import instance_for
 from keygraph.model.records import Method, RecordType
 from keygraph_resolvers import NO_LIMITS, OperationRequest, Service, build_schema
 from keygraph_resolvers.live import LiveQueries
@@ -151,7 +151,7 @@ def _value(name: str, of: Record) -> object:
 def _called(method: Method, of: Record) -> object:
     """What a method gives: something else each time where more than the record decides that."""
     try:
-        found: object = method.function(instance(of.record, of.item, method.needs))
+        found: object = method.function(instance_for(of.record, of.item, method))
     except Exception as error:
         own = str(error) if isinstance(error, CorruptItem) else Exception
         return object() if method.parameters or method.injected else own

@@ -13,7 +13,7 @@ from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.keys.union import NodeText
 from keygraph.model.fields import Field
-from keygraph.model.instances import bare_instance, instance
+from keygraph.model.instances import bare_instance, instance_for
 from keygraph.model.node_shards import with_shards
 from keygraph.model.records import End, Method, RecordType
 from keygraph.resolve.derived import Copy
@@ -84,7 +84,7 @@ class Object:
         """Returns the object of the model's class on which a method is called."""
         if method.needs is not None and self.record.key_fields.issuperset(method.needs):
             return bare_instance(self.record, self.identity)
-        return instance(self.record, self.read_item(method.name), method.needs)
+        return instance_for(self.record, self.read_item(method.name), method)
 
     def read_item(self, name: str) -> Item:
         """Returns the item, for a field of that name. Raises LookupError if it was not read."""
