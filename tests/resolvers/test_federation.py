@@ -192,6 +192,9 @@ async def test_fields_of_other_servers(served: World) -> None:
         {"greeting": "Bob has 5 points: None"},
     ]
     assert served.operations == {"BatchGetItem": 1}
+    assert await served.codes(
+        "query($g: [_Any!]!) { _entities(representations: $g) { ... on User { points } } }", g=[ANN]
+    ) == ["BAD_USER_INPUT"]
     assert await served.errors(document, g=[{**ANN, "points": "many"}]) == [
         ("BAD_USER_INPUT", "representations.points: expected a value of type int")
     ]

@@ -35,6 +35,7 @@ from graphql import (
     is_non_null_type,
 )
 
+from keygraph.errors import BadUserInput
 from keygraph.kept import kept
 from keygraph.keys.types import FieldType, Kind, decoder
 from keygraph.model.fields import Field
@@ -188,7 +189,11 @@ class Position:
     def null(self, run: Completion, path_of: PathOf, number: int) -> object:
         """Returns the value to write for a null."""
         if not self.is_nullable:
-            message = f"Cannot return null for non-nullable field {self.field.owner.name}.{self.field.name}."
+            kind, name = self.field.kind, f"{self.field.owner.name}.{self.field.name}"
+            if isinstance(kind, kinds.Stored) and kind.field.is_external:
+                problem = BadUserInput(f"{name}: another server has this field")
+                return self.fail(run, path_of(number), problem)
+            message = f"Cannot return null for non-nullable field {name}."
             return self.fail(run, path_of(number), TypeError(message))
         if self.warns:
             run.report(path_of(number), self.field, None)
