@@ -12,8 +12,9 @@ from aiobotocore.httpsession import AIOHTTPSession
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import EndpointConnectionError
 
+from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import parsed_in_turns
-from keygraph.dynamo.store import Query
+from keygraph.dynamo.store import BatchGet, Query, Transaction, Write
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb import gate, http1, sending, transport
 from keygraph.engines.dynamodb.answers import decoded
@@ -53,6 +54,21 @@ async def test_a_large_answer_is_parsed_beside_others(monkeypatch: pytest.Monkey
         with pytest.raises(Unavailable):
             await store.send(Query("A"))
     assert beside == [True] * 3
+
+
+async def test_what_is_no_json_is_no_empty_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To aiobotocore it is an item that does not exist, or a write that was made."""
+
+    async def done(*_: object) -> tuple[int, bytes]:
+        return 200, b"<html></html>"
+
+    faulty, table = FaultyDynamoDB(), Table("Shop", partition_key="PK", sort_key="SK")
+    async with faulty.running() as url, open_dynamodb(table, url, transport="aioboto3") as store:
+        monkeypatch.setattr(faulty, "done", done)
+        put = PutItem({"PK": "A", "SK": "B"})
+        for request in (BatchGet((("A", "B"),)), Write(put), Transaction((put,), "token")):
+            with pytest.raises(Unavailable):
+                await store.send(request)
 
 
 @pytest.mark.parametrize("name", ["direct", "aioboto3"])

@@ -3,8 +3,8 @@
 This is the only module that uses private names of aiobotocore. `AIOHTTPSession._get_ssl_context` and `_get_session`:
 aiobotocore 2.25.1 makes its TLS context there without `check_hostname`, and no public setting turns that on, so by
 itself it accepts any host's certificate from a trusted authority. `tests/keygraph/test_client.py` fails when this is no
-longer needed. It also follows redirects, reads an answer of any size, and parses it in the event loop: `AioJSONParser._do_parse`
-does not parse large ones here.
+longer needed. It also follows redirects, reads an answer of any size, and takes what is not JSON for an empty answer:
+`AioJSONParser._do_parse` parses none here.
 
 A process that writes credentials is started through `_popen` of its provider (and asyncio closes its output by `_transport`), and those of a role's source profile are made
 by `_create_process_provider`. Both are replaced, because a process that hangs would be left running, and one that writes
@@ -25,7 +25,6 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, cast
 
-import orjson
 from aiobotocore.config import AioConfig
 from aiobotocore.credentials import AioProcessProvider
 from aiobotocore.httpsession import AIOHTTPSession
@@ -45,7 +44,6 @@ from keygraph.engines.dynamodb.http1 import (
     REFUSAL_BYTES,
     AnswerTooLarge,
     LargeReplies,
-    Malformed,
     Reply,
     addresses_of,
 )
@@ -54,7 +52,7 @@ from keygraph.engines.dynamodb.requests import STREAM_OPERATIONS, Wire
 _UNREAD = (ResponseParserError, LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What botocore raises for answers that it cannot read."""
 _TEXT = "text"
-"""The name of the text of a large answer, in place of its content."""
+"""The name of the text of an answer, in place of its content."""
 _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 """The positions where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
 
@@ -152,7 +150,7 @@ class _Response:
         return getattr(self._response, name)
 
     async def read(self) -> bytes:
-        """Returns the body. Raises Malformed if it is too large, or has text that is not Unicode."""
+        """Returns the body. Raises AnswerTooLarge."""
         received, counted = bytearray(), None
         try:
             async for part in self._response.content.iter_any():
@@ -165,19 +163,15 @@ class _Response:
         except BaseException:
             self._response.close()  # it would keep its connection
             raise
+        if counted is None:
+            return bytes(received)  # orjson reads no text of another class
         body = _Body(received)
         body.counted = counted
-        # Python's own JSON accepts half of a surrogate pair, which no answer to a client can contain.
-        if (b"\\ud" in received or b"\\uD" in received) and not is_large(body):
-            try:
-                orjson.loads(received)
-            except ValueError as error:
-                raise Malformed("text that is not Unicode") from error
         return body
 
 
 class ResponseParsers(AioResponseParserFactory):
-    """aiobotocore's parsers. Of a large answer in JSON, they return the text: it is parsed beside other requests."""
+    """aiobotocore's parsers. Of an answer in JSON, they return the text: a large one is parsed beside other requests."""
 
     def create_parser(self, protocol_name: str) -> Any:
         return _Parser() if protocol_name == "json" else super().create_parser(protocol_name)
@@ -185,10 +179,7 @@ class ResponseParsers(AioResponseParserFactory):
 
 class _Parser(AioJSONParser):
     async def _do_parse(self, response: Any, shape: Any) -> Any:
-        body = response["body"]
-        if not is_large(body):
-            return await super()._do_parse(response, shape)  # type: ignore[misc]  # not in its stubs
-        return {_TEXT: body}
+        return {_TEXT: response["body"]}
 
 
 class ClientTransport:
@@ -231,7 +222,7 @@ class ClientTransport:
             raise transport.UnreadableAnswer("an answer that botocore cannot read") from error
         if text is None:
             return transport.Received(lambda: answer)
-        return transport.Received(partial(transport.answer_of, text), len(text))
+        return transport.Received(partial(transport.answer_of, text), len(text) if is_large(text) else 0)
 
     async def close(self) -> None:
         """Closes the clients and their connections, also if it is canceled meanwhile."""
