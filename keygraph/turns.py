@@ -54,6 +54,7 @@ class Rounds(Protocol):
     unclocked: int  # how many requests have been sent in rounds in which nothing had begun
 
     def count(self, seconds: float) -> None: ...
+    def thread_clock(self) -> float: ...
     def queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]: ...
 
 
@@ -219,15 +220,15 @@ async def step_by_step(steps: Iterable[object]) -> None:
     """Does all steps, in turns with other work. Raises TooMuchWork."""
     budget, began = operation_budget(), perf_counter()
     rounds = budget.rounds
-    # Something else may have had the processor, and others have worked before in this round.
-    thread_began = thread_time()
+    clock = thread_time if rounds is None else rounds.thread_clock
+    thread_began = clock()  # something else may have the processor meanwhile
     for _ in steps:
         most = min(TURN_SECONDS if rounds is None else rounds.turn, budget.seconds - budget.spent)
         elapsed = perf_counter() - began
         if elapsed > most and (worked := min(elapsed, thread_time() - thread_began)) > most:
             budget.spend(worked)
             await budget.wait()
-            began, thread_began = perf_counter(), thread_time()
+            began, thread_began = perf_counter(), clock()
     worked = perf_counter() - began
     budget.spend(worked if worked < TURN_SECONDS else min(worked, thread_time() - thread_began))
 

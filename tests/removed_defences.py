@@ -130,7 +130,7 @@ REMOVALS: dict[str, Removal] = {
         "if False:",
     ),
     "test_what_others_or_earlier_turns_have_worked_is_not_counted": Removal(
-        f"{_RESOLVERS}/engine/engine.py", "thread_time() - before, True", "0.0, True"
+        f"{_RESOLVERS}/engine/engine.py", "of_all.thread_clock() - before, True", "0.0, True"
     ),
     "test_a_page_of_many_items_is_measured_in_turns": Removal(
         "resolvers/keygraph_resolvers/read/meter.py",
