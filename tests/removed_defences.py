@@ -747,6 +747,9 @@ REMOVALS: dict[str, Removal] = {
     "test_a_sum_that_no_number_holds_is_left_and_stops_nothing_else": Removal(
         "keygraph/summaries/work.py", "        return items.to_typed(value)\n    except ValueError:", "        return items.to_typed(value)\n    except KeyError:"
     ),
+    "test_verify_ends_though_there_are_always_changes": Removal(
+        "keygraph/changes/totals.py", "if is_later and", "if not records and"
+    ),
     "test_a_node_that_expires_before_it_is_written_stops_nothing": Removal(
         "keygraph/changes/counting.py",
         " and not graph.is_expired(each, now()))",

@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import TypeAlias
 
 from keygraph.changes.counting import Added, NodeValues, StreamTallies
@@ -32,6 +33,9 @@ from keygraph.tables.totals import computed, listed
 from keygraph.walks.walk import Vertex
 
 _TRIES = 20
+_READS = 10
+"""If so many reads of the stream have all found changes, they end at those that are made after them, not at a read without
+any: there may always be changes."""
 _Change: TypeAlias = "tuple[str, str, Added, Added]"
 """A shard, a position in it, and what an item added to a node before and after."""
 
@@ -186,12 +190,21 @@ class _RecentChanges:
             if self._finished > ticket or self._reader is None:
                 return  # another one has, after this was called
             self._started += 1
-            while True:
+            later, first_later = StreamReader(self._store), dict[str, str]()
+            for number in count():
+                if number == _READS:
+                    await later.start_at_latest()
+                elif number > _READS:
+                    for shard, record in await later.read():
+                        first_later.setdefault(shard, record.position)
                 finished = self._reader.finished
                 records = await self._reader.read()
                 for shard, record in records:
                     self._add(shard, record)
-                if not records and finished == self._reader.finished:
+                is_later = all(
+                    shard in first_later and each.position >= first_later[shard] for shard, each in records
+                )
+                if is_later and finished == self._reader.finished:
                     break
             self._finished = self._started
 

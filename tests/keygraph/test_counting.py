@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from keygraph.keys.types import encode
 from tests.conftest import MakeStore
 from tests.keygraph.streamed import (
     NODES,
+    TEAMS,
     Changes,
     Resharded,
     graph,
@@ -321,6 +323,26 @@ async def test_verify_finds_a_wrong_number_and_the_job_corrects_it_while_changes
     await follow(store)
     assert await ledgers(store) == await lists(store)
     assert (await stored(store))[TEAM_0]["size"] == 2
+
+
+async def test_verify_ends_though_there_are_always_changes(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await streaming(make_store)
+    await store.split("s0", 2)
+    await store.send(BatchWrite((of_team("t0"), of_member("t0", "p0", 5))))
+    await follow(store)
+    await store.send(BatchWrite((of_member("t0", "p1", 6),)))
+    send, numbers = store.send, count()
+
+    async def written(request: Any) -> Any:
+        if isinstance(request, ReadRecords):
+            await store.store.send(BatchWrite(tuple(of_note(each, next(numbers)) for each in TEAMS)))
+        return await send(request)
+
+    monkeypatch.setattr(store, "send", written)
+    async with asyncio.timeout(60):
+        assert await StreamTotals(graph, store).wrong(TEAM_0, fixes=False) == {}  # not yet applied
 
 
 async def test_verify_finds_a_kept_walk_that_is_not_what_it_would_find(make_store: MakeStore) -> None:
