@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_801, ("server",): 14_224, ("tests",): 102_515}
+LINES = {("keygraph", "resolvers"): 63_803, ("server",): 14_224, ("tests",): 102_525}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -633,7 +633,9 @@ def _without_ids(text: bytes, response: dict[str, Any]) -> bytes:
     """Returns the text of a response without the ids of failures, which differ each time."""
     details = [error.get("extensions", {}) for error in response.get("errors", ())]
     ids = {each["id"].encode() for each in details if "id" in each}
-    return re.sub(rb"[0-9a-f]{32}", lambda found: b"" if found[0] in ids else found[0], text) if ids else text
+    if ids:
+        text = re.sub(rb"\b[0-9a-f]{32}\b", lambda found: b"" if found[0] in ids else found[0], text)
+    return text
 
 
 def _lose(operation: LiveOperation) -> None:
