@@ -178,7 +178,7 @@ def _values_in_keys(model: RecordTypes, record: RecordType, access: TypeAccess) 
         for name, free in product(record.needs_of(hidden), record.needs_of(other)) if told else ():
             if free == name or not access.is_restricted(name):
                 continue
-            for writers, of_same, what in _writers(model, record, access, free):
+            for writers, of_same, what in _writers(model, record, free):
                 if what != name and not _are_within(writers, access.grants("read", part), of_same=of_same):
                     problem = f"it is in keys with {free}, so what {what} can be would tell {told} to viewers who may not read it."
                     fix = f"Take one of them out, or let only those write {what} who may read {name}."
@@ -212,26 +212,30 @@ def _is_own_key(record: RecordType, keys: Keys, slot: Slot) -> bool:
 
 
 def _writers(
-    model: RecordTypes, record: RecordType, access: TypeAccess, name: str
+    model: RecordTypes, record: RecordType, name: str
 ) -> Iterator[tuple[Sequence[Grants], bool, str]]:
-    """Yields the rules for who may change a field, whether they are those of the same type, and of what: itself, the end
-    from whose node it is copied, the field that a copy follows, or that of items of which it is the value of one."""
-    field = record.fields.get(name)
-    kept, source = (None, "") if field is None else (field.kept, field.kept_of)
-    own, _, of = source.partition(".") if kept == "copy" or kept in OF_ENDS else (name, "", "")
-    if "update" in _writes(record) and kept not in OF_ENDS:
-        for each in sorted(_names_of_rest(record, own) - access.key):
-            yield [*access.grants("update"), *access.grants("update", each)], True, each
-    others: Iterable[RecordType] = record.ends[own].members if field is not None and field.follows else ()
-    actions: set[Action] = {"update"}
-    if kept in OF_ENDS and (record.name, own) in model.node_lists:
-        others = [each.record for each in model.node_lists[record.name, own].each]
-        actions.add("create")
-    for other in others:
-        for action in actions.intersection(_writes(other)):
-            rules = other.access
-            writers = [] if rules is None else [*rules.grants(action), *rules.grants(action, of)]
-            yield writers, False, f"{other.name}.{of}"
+    """Yields the rules for who may change a field, whether they are those of the same record, and of what: itself, the end
+    from whose node it is copied, what a copy follows, and items of which it is the value of one."""
+    changed = [(record, name, False)]
+    for place in changed:
+        each, value, is_item = place
+        field, rules, is_own = each.fields.get(value), each.access, place is changed[0]
+        kept, source = (None, "") if field is None else (field.kept, field.kept_of)
+        own, _, of = source.partition(".") if kept == "copy" or kept in OF_ENDS else (value, "", "")
+        key = {slot.path[0] for slot in each.identity}
+        names = set() if kept in OF_ENDS else _names_of_rest(each, own) - key
+        written: list[tuple[Action, str]] = [("update", one) for one in sorted(names)]
+        if is_item:  # Another one may be the last.
+            written += [("create", own), ("delete", own), *(("move", one) for one in sorted(key))]
+        for action, one in written:
+            if action in {*_writes(each), *each.writes}:
+                grants = [] if rules is None else [*rules.grants(action), *rules.grants(action, one)]
+                yield grants, is_own, one if is_own else f"{each.name}.{one}"
+        nodes = each.ends[own].members if field is not None and field.follows else ()
+        others = [(node, of, False) for node in nodes]
+        if kept in OF_ENDS and (each.name, own) in model.node_lists:
+            others = [(item.record, of, True) for item in model.node_lists[each.name, own].each]
+        changed += [other for other in others if other not in changed]
 
 
 def _names_of_rest(record: RecordType, name: str) -> set[str]:

@@ -20,6 +20,7 @@ from keygraph import (
     copy,
     counts,
     create,
+    delete,
     field,
     latest,
     many,
@@ -373,6 +374,7 @@ def test_a_key_with_a_copy_tells_no_length() -> None:
         key: str = "PLACE#{place_id}",
         free: str = "title",
         attribute: str = "ref",
+        of_words: Any = None,
     ) -> list[str]:
         by_title = Index("by-title", "shelf", "size_key")
 
@@ -386,7 +388,8 @@ def test_a_key_with_a_copy_tells_no_length() -> None:
         class Visit:
             place: Place
             visit_id: ID
-            words: str
+            book: Book
+            words: str = of_words
 
         @node(
             key,
@@ -419,7 +422,10 @@ def test_a_key_with_a_copy_tells_no_length() -> None:
         f"Place.secret: {problem.replace('what book', 'what ref')}"
     ]
     problem = problem.replace("title, so what book", "last, so what Visit.words")
-    assert wrong(write(), free="last") == wrong(create(), free="last") == [f"Place.secret: {problem}"]
+    written = (wrong(own, free="last") for own in (write(), create(), delete()))
+    assert [*written] == [[f"Place.secret: {problem}"]] * 3
+    copied = wrong(update(role="editor"), free="last", of_words=copy("book.title", follows=True))
+    assert [each.split()[9] for each in copied] == ["Visit.book", "Book.title"]
     assert wrong(write(role="hr"), free="last", placed=write()) == []
 
 
