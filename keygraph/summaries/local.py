@@ -78,6 +78,8 @@ class WorkFile:
         and OSError."""
         self._path = path
         self._reading = list[sqlite3.Cursor]()
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise UnusableWorkFile(f"{path} is not a file", "Name another file")
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or not path.stat().st_size:
             check_files(path)

@@ -21,16 +21,20 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.parametrize("command", ["verify", "backfill"])
-@pytest.mark.parametrize("name", ["notes.json", "folder", "folder/latin"])
+@pytest.mark.parametrize("name", ["notes.json", "folder", "folder/latin", "link", "dangling"])
 def test_a_file_that_is_no_state_is_neither_replaced_nor_deleted(name: str, command: str) -> None:
     make_table(FILE)
     Path("notes.json").write_text('{"what": []}', "utf-8")
     Path("folder").mkdir()
     Path("folder/latin").write_bytes(b"\xff")
-    before = b"" if name == "folder" else Path(name).read_bytes()
-    what = "is not a file" if name == "folder" else "is there, and is not the progress of a Keygraph command"
+    Path("link").symlink_to("empty")
+    Path("empty").touch()
+    Path("dangling").symlink_to("nowhere")
+    is_file = name not in {"folder", "link", "dangling"}
+    before = Path(name).read_bytes() if is_file else b""
+    what = "is not a file" if not is_file else "is there, and is not the progress of a Keygraph command"
     assert refused(command, "--store", FILE, "--state", name) == f"{name} {what}. Name another file.\n"
-    assert Path(name).is_dir() or Path(name).read_bytes() == before
+    assert Path(name).read_bytes() == before if is_file else Path(name).is_dir() or Path(name).is_symlink()
 
 
 def test_an_empty_file_is_taken() -> None:

@@ -65,9 +65,9 @@ class StateFile:
         """The file that a user names. Raises CommandError if it has something else, which would be replaced."""
         try:
             beginning = b""
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                raise CommandError(f"{path} is not a file", "Name another file")
             if path.exists():
-                if not path.is_file():
-                    raise CommandError(f"{path} is not a file", "Name another file")
                 with path.open("rb") as file:
                     beginning = file.read(len(_MARK))
         except (OSError, ValueError) as error:
