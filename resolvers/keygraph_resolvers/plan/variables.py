@@ -83,7 +83,8 @@ def place_of_value(
         return []
     inner = re.findall(r"\w+", f"{found['inner'] or ''} {found['field'] or ''}")
     first = _first_use(found["name"], (operation, *fragments.values()))
-    return [*first, *(int(each) if each.isdigit() else each for each in inner)]
+    # A client may have sent a member of any name, such as `²`.
+    return [*first, *(int(each) if re.fullmatch("[0-9]{1,9}", each) else each for each in inner)]
 
 
 _UNFIT = re.compile(
