@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_809, ("server",): 14_224, ("tests",): 102_541}
+LINES = {("keygraph", "resolvers"): 63_813, ("server",): 14_224, ("tests",): 102_542}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -62,8 +62,11 @@ def number(value: str | int | Decimal) -> Decimal:
     Raises ValueError for a number that DynamoDB does not hold: more than 38 digits, a magnitude of 1E126 or more or
     below 1E-130, infinity, not a number.
     """
-    if isinstance(value, str) and not _NUMBER.fullmatch(value):
-        raise ValueError("not a number")
+    if isinstance(value, str):
+        if len(value) > _NUMBER_CHARACTERS:
+            raise ValueError(f"a number of more than {NUMBER_DIGITS} digits")
+        if not _NUMBER.fullmatch(value):
+            raise ValueError("not a number")
     try:
         exact = _EXACT.create_decimal(value)
     except InvalidOperation:

@@ -32,6 +32,7 @@ def _read(text: str) -> str:
 @example("\u0661")
 @example("1E+2")
 @example("")
+@example("0" * 201)
 @pytest.mark.long
 def test_a_number_is_read_exactly(text: str) -> None:
     try:
