@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_813, ("server",): 14_224, ("tests",): 102_542}
+LINES = {("keygraph", "resolvers"): 63_818, ("server",): 14_224, ("tests",): 102_556}
 
 
 @pytest.mark.parametrize("folders", LINES)

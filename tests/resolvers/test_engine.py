@@ -451,6 +451,17 @@ async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     assert [*shared._places, *shared._had, *shared._seldom] == []
 
 
+async def test_new_connections_of_a_proxy_do_not_come_before_one_that_comes_again() -> None:
+    let_through = list[str]()
+    clients = [f"proxy\n{number}" for number in range(200)]
+    turns = []
+    for client in (*clients[:100], *["other"] * 5, *clients[100:]):
+        turns.append(rounds().enter(client))
+        turns[-1].add_done_callback(lambda _, client=client: let_through.append(client))  # type: ignore[misc]
+    await asyncio.gather(*turns)
+    assert [number for number, client in enumerate(let_through) if client == "other"][-1] < 30
+
+
 async def test_what_was_let_through_does_not_stay_behind_those_who_come_seldom() -> None:
     shared = rounds()
     many, few = deque[asyncio.Future[bool]](), deque[asyncio.Future[bool]]()

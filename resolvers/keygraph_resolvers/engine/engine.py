@@ -732,7 +732,8 @@ class SharedRounds:
         self._places = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
         """The next place of each client, by how long its operation has waited before; for as long as others wait."""
         self._had = Had[str](float)
-        """How much of each client has waited, for as long as others wait."""
+        """How much of each client has waited, for as long as others wait. Connections of one proxy, whose names have its
+        address in the first line, have it together: new ones would come before all others."""
         self._seldom: list[Waiting] = []
         """The same, each in the place of how much its client has had before."""
         self._is_seldom_next = False
@@ -835,15 +836,15 @@ class SharedRounds:
             self._places.clear()
             for *_, (each, before), _ in self.waiting:
                 self._place(each, before)
-            self._had.forget(self._places)
+            self._had.forget(dict.fromkeys(map(_first_line, self._places)))
             self._most_kept = max(_KEPT_WAITING, 2 * len(self.waiting))
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         waited = min(waited, _MOST_WAITED)
         place = self._place(client, waited) + _PLACE * waited
         entry = next(self._numbers), is_turn, (client, waited), future
         heappush(self.waiting, (place, *entry))
-        heappush(self._seldom, (self._had[client] + waited, *entry))
-        self._had[client] += _MOST_WAITED if is_turn else 1
+        heappush(self._seldom, (self._had[_first_line(client)] + waited, *entry))
+        self._had[_first_line(client)] += _MOST_WAITED if is_turn else 1
         self.count(0.0)
         return future
 
@@ -854,6 +855,10 @@ class SharedRounds:
         for each in range(waited, _MOST_WAITED + 1):
             places[each] = max(first, places[each]) + _PLACE
         return place
+
+
+def _first_line(client: str) -> str:
+    return client.partition("\n")[0]
 
 
 def _is_waited_in(queue: list[Waiting]) -> bool:

@@ -185,7 +185,7 @@ class GuardedConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
         self._reads_for = self.address = network_of(self.client[0]) if self.client else ""
         if self.client and self.client[0] in getattr(self.app, "trusted_hosts", ()):
-            self._reads_for = "{}:{}".format(*self.client)
+            self._reads_for = "{}\n{}".format(*self.client)
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED
             self.gate.closed["too many connections, all busy"] += 1
