@@ -454,11 +454,12 @@ async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
 async def test_new_connections_of_a_proxy_do_not_come_before_one_that_comes_again() -> None:
     let_through = list[str]()
     clients = [f"proxy\n{number}" for number in range(200)]
-    turns = []
-    for client in (*clients[:100], *["other"] * 5, *clients[100:]):
-        turns.append(rounds().enter(client))
-        turns[-1].add_done_callback(lambda _, client=client: let_through.append(client))  # type: ignore[misc]
-    await asyncio.gather(*turns)
+
+    async def enter(client: str) -> None:
+        await rounds().enter(client)
+        let_through.append(client)
+
+    await asyncio.gather(*map(enter, (*clients[:100], *["other"] * 5, *clients[100:])))
     assert [number for number, client in enumerate(let_through) if client == "other"][-1] < 30
 
 

@@ -6,9 +6,10 @@ itself it accepts any host's certificate from a trusted authority. `tests/keygra
 longer needed. It also follows redirects, reads an answer of any size, and takes what is not JSON for an empty answer:
 `AioJSONParser._do_parse` parses none here.
 
-A process that writes credentials is started through `_popen` of its provider (and asyncio closes its output by `_transport`), and those of a role's source profile are made
-by `_create_process_provider`. Both are replaced, because a process that hangs would be left running, and one that writes
-without an end would fill the memory. So would a metadata service, whose answers its fetcher's `_session` reads.
+A process that writes credentials is started through `_popen` of its provider (and asyncio closes its output by
+`_transport`), and those of a role's source profile are made by `_create_process_provider`. Both are replaced, because a
+process that hangs would be left running, and one that writes without an end would fill the memory. So would a metadata
+service, whose answers its fetcher's `_session` reads.
 """
 
 from __future__ import annotations
