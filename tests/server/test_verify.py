@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future
 from multiprocessing import active_children
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -496,10 +498,13 @@ def test_a_killed_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
         await run_whole(self, advanced)
 
+    fail = Future.set_exception
     with monkeypatch.context() as patched:
         patched.setattr("keygraph.tables.verify._WINDOW_ITEMS", 1)
         patched.setattr(Verification, "run", run_part)
-        result = run("verify", *MODEL, "--store", FILE)
+        # What waits for other pages is cancelled before they fail.
+        patched.setattr(Future, "set_exception", lambda *failed: (Event().wait(0.1), fail(*failed)))
+        result = run("verify", *MODEL, "--store", FILE, "--segments", "16")
     assert (result.exit_code, result.stdout) == (1, "")
     killed = "keygraph: a process that verifies a part of the table was killed. "
     # Pages that were verified before may arrive after that.
@@ -507,7 +512,7 @@ def test_a_killed_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         killed + r"(\d) items were verified\. Run it again with --resume to continue\.\n", result.stderr
     )
     assert found is not None, result.stderr
-    again = run("verify", *MODEL, "--store", FILE, "--resume")
+    again = run("verify", *MODEL, "--store", FILE, "--segments", "16", "--resume")
     assert f", {found[1]} verified earlier: 6 problems." in again.stderr
 
 

@@ -220,8 +220,7 @@ class RunningVerification:
 
     @contextmanager
     def _processes(self, verification: Verification) -> Iterator[None]:
-        """Lets several processes verify the pages of a large SQLite file, unless items are repaired. One process uses one
-        core: of 222,019 items of the commerce sample, one verifies 24,000 a second, and two verify 39,000 (docs/owners.md)."""
+        """Lets several processes verify the pages of a large SQLite file, unless items are repaired (docs/owners.md)."""
         file, count = self.settings.sqlite_file, min(self.segments, os.cpu_count() or 1)
         if file is None or self.repairs or count == 1 or file.stat().st_size < _LARGE_FILE:
             yield
@@ -233,7 +232,8 @@ class RunningVerification:
             try:
                 with _without_interrupts():
                     page = pool.submit(VerifyingProcess.verified_page, scan)
-                return await asyncio.wrap_future(page)
+                # Not `wrap_future`: a pool of which a process was killed may fail over pages that it cancels.
+                return await asyncio.to_thread(page.result)
             except BrokenExecutor:
                 raise KeygraphError("a process that verifies a part of the table was killed") from None
 
