@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -26,6 +25,8 @@ from pathlib import Path
 from typing import IO
 
 import typer
+
+from bench.compare.processes import free_port
 
 PACKAGE = "amplify-dynamodb-simulator"
 VERSION = "2.9.30"
@@ -154,7 +155,7 @@ def running() -> Iterator[str]:
         for _ in range(_STARTS):
             with ExitStack() as attempt:
                 # A port that is free now may be somebody else's when the server asks for it.
-                port = _free_port()
+                port = free_port()
                 log = attempt.enter_context(tempfile.TemporaryFile())
                 server = attempt.enter_context(_server(port, log))
                 if _answers(server, port, log):
@@ -201,12 +202,6 @@ def _command(port: int) -> list[str]:
         "-port",
         str(port),
     ]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _answers(server: subprocess.Popen[bytes], port: int, log: IO[bytes]) -> bool:
