@@ -455,13 +455,19 @@ async def test_an_endless_message_is_closed(tmp_path: Path, *, is_slow: bool) ->
         )
 
 
-async def test_who_sends_a_message_that_is_too_large_learns_it(shop: Serving) -> None:
+async def test_who_sends_a_message_that_is_too_large_learns_it(
+    shop: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keygraph_server.connections.websocket._STOP_SECONDS", 60)
     shop.server.server.config.ws_max_size = 100_000
     client = await raw_socket(shop)
     client.writer.write(frame(BEGIN, b"{" * 50_000) + 40 * frame(MORE, b"{" * 50_000))
     closing = await client.rest()
     assert closing is not None
     assert (closing[0], int.from_bytes(closing[2:4], "big")) == (0x88, 1009)
+    async with asyncio.timeout(SECONDS):
+        while not client.writer.is_closing():
+            await client.send(bytes(65_536))
 
 
 async def _pinging(client: SocketClient) -> Closed:

@@ -16,7 +16,7 @@ from keygraph_resolvers.engine.engine import rounds
 from keygraph_server.connections import BEGAN, BEGINS, LET_THROUGH, STREAMS, refusals
 from keygraph_server.connections.gate import ConnectionGate, network_of
 from keygraph_server.connections.heads import written_head
-from keygraph_server.connections.system import PROGRESS, Unsent, has_ended, is_gone, write_now
+from keygraph_server.connections.system import ENDING_BYTES, PROGRESS, Unsent, has_ended, is_gone, write_now
 from keygraph_server.uvicorn_internals import FlowControl
 
 _UNSENT_BYTES = 16 * 1024
@@ -32,7 +32,6 @@ _OFFERS, _LONGEST_OFFER = (b"sec-websocket-protocol", b"sec-websocket-extensions
 _ENDING_SECONDS = 2.0
 """How long the rest of a client's bytes is discarded after its last answer. Closing at once would reset the connection,
 and the client would lose that answer (RFC 9112, 9.6)."""
-_ENDING_BYTES = 4_000_000
 _STOP_SECONDS = 0.5
 """How long an idle connection stays open after the server is told to stop, for requests in transit."""
 _PROBE_SECONDS = (0.1, 1.0)
@@ -260,7 +259,7 @@ class GuardedConnection(asyncio.Protocol):
         while start < len(data):
             if self.reading is DISCARDED:
                 self.received += len(data) - start
-                if self.received > _ENDING_BYTES:
+                if self.received > ENDING_BYTES:
                     self.transport.abort()
                 return
             if start and not is_last and self.has_requests_waiting():

@@ -15,6 +15,8 @@ _GONE = 0 if sys.platform == "win32" else select.POLLHUP | select.POLLERR
 
 PROGRESS = 16 * 1024
 """A timeout starts again when the client has sent or taken this many bytes."""
+ENDING_BYTES = 4_000_000
+"""So many bytes of a client are discarded after its last answer before the connection is reset."""
 
 
 class Unsent:

@@ -24,7 +24,7 @@ from keygraph_resolvers.engine.engine import rounds
 from keygraph_server.connections import KEPT
 from keygraph_server.connections.gate import ConnectionGate
 from keygraph_server.connections.refusals import NOT_HTTP
-from keygraph_server.connections.system import PROGRESS, Unsent
+from keygraph_server.connections.system import ENDING_BYTES, PROGRESS, Unsent
 
 _FRAMES_AT_ONCE = 16
 """So many frames are parsed in a turn: in half a millisecond."""
@@ -66,8 +66,8 @@ class WebSocketConnection(WSProtocol):
         self._is_kept, self._is_waiting = False, True
         self._has_more = False
         """Whether there is more than was parsed in the last turn."""
-        self._is_refused = False
-        """Whether it is being closed. The rest of what the client sends is discarded, not parsed."""
+        self._discarded: int | None = None
+        """If it is being closed, the bytes of the client that were discarded since, and not parsed."""
         self.buffer.max_length = sys.maxsize  # uvicorn would close at once
 
     # Called by asyncio.
@@ -86,7 +86,10 @@ class WebSocketConnection(WSProtocol):
             self._turn.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_refused:
+        if self._discarded is not None:
+            self._discarded += len(data)
+            if self._discarded > ENDING_BYTES:
+                self.transport.abort()
             return
         self._unparsed += len(data)
         self._unread += data
@@ -135,6 +138,8 @@ class WebSocketConnection(WSProtocol):
                     self.handle_ping(event)
                 case events.Pong():
                     self.handle_pong(event)
+            if self._discarded is not None:
+                break
             self._has_more = not left or self.queue.qsize() >= _MOST_QUEUED
             if self._has_more:
                 break
@@ -208,7 +213,8 @@ class WebSocketConnection(WSProtocol):
         """Ends the connection of a client that does what is not allowed. What it still sends is discarded for a while:
         closing at once would reset the connection, and the client would not learn why."""
         self.gate.closed[reason] += 1
-        self.close_sent = self._is_refused = True
+        self.close_sent, self._discarded = True, 0
+        self._has_more, self._unparsed = False, 0
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.transport.write(self.conn.send(events.CloseConnection(code=code, reason=reason)))
         self.transport.write_eof()
@@ -221,7 +227,7 @@ class WebSocketConnection(WSProtocol):
         transport = self.transport
         if not transport.is_closing():
             is_busy = self.read_paused or self._has_more or self._turn is not None
-            if self._is_refused or (not is_busy and self.writable.is_set()):
+            if self._discarded is not None or (not is_busy and self.writable.is_set()):
                 transport.resume_reading()
             else:
                 transport.pause_reading()
