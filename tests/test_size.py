@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LINES = {("keygraph", "resolvers"): 63_822, ("server",): 14_231, ("tests",): 102_562}
+LINES = {("keygraph", "resolvers"): 63_823, ("server",): 14_231, ("tests",): 102_564}
 
 
 @pytest.mark.parametrize("folders", LINES)

@@ -15,7 +15,7 @@ import zlib
 from base64 import b64decode
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
@@ -23,7 +23,7 @@ import orjson
 
 from keygraph.dynamo.items import Item, untyped_item
 from keygraph.summaries.local import Part
-from keygraph.summaries.work import GroupRow, Summaries
+from keygraph.summaries.work import CLOCKS_DIFFER, GroupRow, Summaries
 from keygraph.tables.interchange import lines_of
 
 _SUMMARY, _FILES = "manifest-summary.json", "manifest-files.json"
@@ -34,8 +34,6 @@ _NAME = re.compile(r"[A-Za-z0-9._/-]+")
 """A file of an export. Spark would take other characters for a pattern, or for several files."""
 _MANIFEST_BYTES = 2**16
 """More than a summary, or a line of a list of files, can have."""
-_CLOCK_MINUTES = 10
-"""How much clocks may differ."""
 
 
 class UnusableExport(ValueError):
@@ -134,7 +132,7 @@ class Exports:
             self._exports.append(each)
         self.as_of = self._exports[-1].end.replace(microsecond=0)
         """The time at which the table was as they say."""
-        if self.as_of > datetime.now(UTC) + timedelta(minutes=_CLOCK_MINUTES):
+        if self.as_of > datetime.now(UTC) + CLOCKS_DIFFER:
             raise UnusableExport(f"{self.names[-1]} is of a time in the future, {self.as_of}")
 
     def listed(self) -> list[ExportFile]:

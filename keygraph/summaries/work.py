@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
 from itertools import groupby
@@ -41,6 +42,8 @@ IMAGES, LINKS, GROUPS, RANKS, WALKS, WRITES, EDGES = range(7)
 node where a walk begins; and by the item that is written. The edges of lists that walks follow stay as they are."""
 _CONTRIBUTION, _TARGET, _UNRANKED = b"0", b"1", b"2"
 """The order of rows within a group."""
+CLOCKS_DIFFER = timedelta(minutes=10)
+"""By how much the clocks of two machines may differ."""
 NO_GROUP = ""
 _BEYOND = "beyond"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from keygraph.changes.counting import read_node
@@ -27,7 +27,7 @@ from keygraph.keys.types import encode
 from keygraph.model.expiry import now
 from keygraph.model.records import RecordType
 from keygraph.resolve.derived import age_of, as_stored, is_unfit, stored_age, stored_value
-from keygraph.summaries.work import OfWalk, Result
+from keygraph.summaries.work import CLOCKS_DIFFER, OfWalk, Result
 from keygraph.tables.bulk import RatedStore, WriteRate, unwritten
 from keygraph.tables.findings import FindingKind
 from keygraph.tables.repair import ItemChange, Repairs
@@ -176,11 +176,11 @@ class SummaryWriter:
 
     def _is_newer(self, record: RecordType, result: Result, item: Item) -> bool:
         """Returns whether a stored value is newer than the result, or as new and another one. An equal one, this job has
-        written before it was interrupted."""
+        written before it was interrupted. One of the future is of a clock that was wrong."""
         stored = stored_age(record, result.summary.field, item)
-        if stored is None or stored != self._as_of:
-            return stored is not None and stored > self._as_of
-        return stored_value(result.summary.field, item) != result.value
+        if stored == self._as_of:
+            return stored_value(result.summary.field, item) != result.value
+        return stored is not None and self._as_of < stored <= datetime.now(UTC) + CLOCKS_DIFFER
 
     def _changes(
         self, record: RecordType, results: Iterable[Result], before: Item, item: Item
