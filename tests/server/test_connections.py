@@ -367,14 +367,8 @@ class TestBodies:
     async def test_chunks_of_a_few_bytes_have_an_end(
         self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        read: list[int] = []
-
-        def count(connection: GuardedConnection, size: int) -> None:
-            read.append(size)
-            body_received(connection, size)
-
-        body_received = GuardedConnection.body_received
-        monkeypatch.setattr(GuardedConnection, "body_received", count)
+        read, received = list[int](), protocol.body_received
+        monkeypatch.setattr(protocol, "body_received", lambda *to: read.append(to[1]) or received(*to))
         chunked = b"POST /a HTTP/1.1\r\nHost: k\r\nTransfer-Encoding: chunked\r\n\r\n"
         async with running(protocol) as server:
             for chunk in (b"%x\r\n%s\r\n" % (size, b"x" * size) for size in (1, 6, 24, 255)):
@@ -454,6 +448,15 @@ class TestPipelining:
                 assert await client.reader.read() == b""
             assert server.gate.held == 0
             assert all(LET_THROUGH in connection.app_state for connection in connections)
+
+    async def test_who_sends_little_passes_those_who_send_much(self, protocol: Protocol) -> None:
+        async with connected(protocol) as (server, _):
+            await until(lambda: server.gate.count == 1)
+            connection: Any = next(iter(server.gate._open))
+            rounds().enter("somebody")
+            connection.data_received(request("/a", b"a" * 400_000)[:-1])
+            *_, last = map(rounds().enter, [*["127.0.0.2"] * 10, connection.address])
+            assert max(rounds()._seldom)[-1] is last
 
     async def test_a_client_that_leaves_before_its_turn_takes_no_connection(
         self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch

@@ -732,7 +732,7 @@ class SharedRounds:
         self._places = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
         """The next place of each client, by how long its operation has waited before; for as long as others wait."""
         self._had = Had[str](float)
-        """How much of each client has waited, for as long as others wait. Connections of one proxy, whose names have its
+        """How much of each client has waited, or was read, for as long as others wait. Connections of one proxy, whose names have its
         address in the first line, have it together: new ones would come before all others."""
         self._seldom: list[Waiting] = []
         """The same, each in the place of how much its client has had before."""
@@ -809,6 +809,11 @@ class SharedRounds:
             await self.queue(0, client, is_turn=True)
         elif self.waiting:
             self._had[client] += _MOST_WAITED
+
+    def count_bytes(self, client: str, size: int) -> None:
+        """Counts what a client sends while others wait: 8 KB as a request, which takes as long."""
+        if self.waiting:
+            self._had[_first_line(client)] += size / 8192
 
     def may_be_over(self) -> bool:
         """Whether what a client has sent may have to wait. Most is read without a new clock of a round."""

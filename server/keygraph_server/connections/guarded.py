@@ -203,6 +203,7 @@ class GuardedConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
+        self._rounds.count_bytes(self._reads_for, len(data))
         if self.reading is NOTHING:
             self.begin(HEAD)
         elif self.reading is HEAD and not self.received and not self._rest:

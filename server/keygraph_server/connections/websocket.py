@@ -93,6 +93,7 @@ class WebSocketConnection(WSProtocol):
             return
         self._unparsed += len(data)
         self._unread += data
+        rounds().count_bytes(self._reads_for, len(data))
         if self._turn is None:
             turn = rounds().enter_if_over(self._reads_for)
             if turn is None:
