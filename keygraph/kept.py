@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
@@ -12,6 +13,8 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
+_COLLECTED_BYTES = 1_000_000
+"""When so much has made room for other values, garbage is collected: the collector counts what is made less what is freed."""
 _KEPT: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
 """The caches of functions, with their names and the bytes of an entry."""
 
@@ -49,7 +52,7 @@ class SizedCache(OrderedDict[KeyT, ValueT]):
     def __init__(self, most_bytes: int) -> None:
         super().__init__()
         self._most = most_bytes
-        self.bytes = 0
+        self.bytes = self._dropped = 0
         self._sizes: dict[KeyT, int] = {}
 
     def keep(self, key: KeyT, value: ValueT, size: int) -> None:
@@ -61,4 +64,8 @@ class SizedCache(OrderedDict[KeyT, ValueT]):
         self.move_to_end(key)
         while self.bytes > self._most:
             first, _ = self.popitem(last=False)
-            self.bytes -= self._sizes.pop(first)
+            size = self._sizes.pop(first)
+            self.bytes, self._dropped = self.bytes - size, self._dropped + size
+        if self._dropped > _COLLECTED_BYTES:
+            self._dropped = 0
+            gc.collect(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -42,39 +42,32 @@ def test_there_are_no_others() -> None:
     assert found == {"keygraph/kept.py", connections_are_counted_by_themselves, of_the_models_own_files}
 
 
-def longest_numbers() -> Iterator[str]:
-    """The longest that DynamoDB writes: 38 digits far behind the point."""
-    for number in range(100_000):
-        yield f"-0.{'0' * 85}{10**36 + number}7"
-
-
-def times() -> Iterator[str]:
-    """The longest that are taken."""
-    for number in range(100_000):
-        yield f"2024-01-01T00:00:00.{number:038d}+00:00"
+NUMBERS = f"-0.{'0' * 85}1%036d7"
+"""The longest that DynamoDB writes: 38 digits far behind the point."""
+TIMES = "2024-01-01T00:00:00.%038d+00:00"
+"""The longest that are taken."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "most", "remember", "values"),
+    ("name", "most", "remember", "form"),
     [
-        ("numbers", 4096, known_number, longest_numbers),
-        ("numbers", 4096, lambda text: number_text(Decimal(text)), longest_numbers),
-        ("numbers", 4096, lambda text: value_size(Decimal(text)), longest_numbers),
-        ("times", 4096, Moment.of_text, times),
-        ("projections", 256, lambda text: decoder(tuple((f"{text[-9:]}{n}",) for n in range(60))), longest_numbers),
+        ("numbers", 4096, known_number, NUMBERS),
+        ("numbers", 4096, lambda text: number_text(Decimal(text)), NUMBERS),
+        ("numbers", 4096, lambda text: value_size(Decimal(text)), NUMBERS),
+        ("times", 4096, Moment.of_text, TIMES),
+        ("projections", 256, lambda text: decoder(tuple((f"{text[-9:]}{n}",) for n in range(60))), NUMBERS),
     ],
 )  # fmt: skip
 def test_no_more_bytes_than_are_counted(
-    name: str, most: int, remember: Callable[[str], object], values: Callable[[], Iterator[str]]
+    name: str, most: int, remember: Callable[[str], object], form: str
 ) -> None:
-    source = values()
     gc.collect()
     counted = kept_bytes().get(name, 0)
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    for _ in range(most * 2):
-        remember(next(source))
+    for number in range(most * 2):
+        remember(form % number)
     gc.collect()
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -91,3 +84,14 @@ def test_a_sized_cache_forgets_what_was_asked_for_first() -> None:
     assert (len(cache), cache.bytes) == (4, 100)
     cache.keep("large", 1, 26)
     assert cache.get("large") is None
+
+
+@pytest.mark.long
+def test_what_takes_the_place_of_others_is_collected() -> None:
+    """Python's collector counts what is made less what is freed, and then looks at all that is cached."""
+    cache: SizedCache[int, list[list[int]]] = SizedCache(10_000_000)
+    young = 0
+    for number in range(500):
+        cache.keep(number, [[number] for _ in range(500)], 50_000)
+        young = max(young, len(gc.get_objects(generation=0)) if number % 10 == 0 else 0)
+    assert young < 50_000
