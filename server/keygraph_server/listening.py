@@ -17,6 +17,8 @@ from keygraph_server.errors import CommandError
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine. No page of a foreign site has one of them in its address."""
 _LISTED = re.compile(r"(\*\.)?[a-z0-9_.-]{1,255}|\[[0-9a-f:.]{2,45}\]")
+_QUEUED = 2048
+"""So many connections wait to be accepted; on Linux one more."""
 _UNSENT_BYTES = 128 * 1024
 """The bytes of an answer that the system takes beyond the client's window. Its default is 4 MB, and the event loop
 keeps an answer whole until the system has taken all of it."""
@@ -56,7 +58,7 @@ def listen(host: str, port: int) -> socket.socket:
             # Its connections inherit it.
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         listening.bind(address)
-        listening.listen(2048)
+        listening.listen(_QUEUED)
         listening.set_inheritable(True)
     except OSError as error:
         listening.close()
@@ -99,13 +101,18 @@ def answered_hosts(listening: socket.socket, host: str, allowed: str | None) -> 
 
 
 def waiting_connections(listening: socket.socket) -> Iterator[socket.socket]:
-    """Accepts the connections of clients that wait."""
+    """Accepts the connections of clients that wait, and closes those that are reset already."""
     # The socket does not block.
     with suppress(OSError):
-        while True:
+        for _ in range(_QUEUED + 1):
             connection, _ = listening.accept()
-            connection.setblocking(False)
-            yield connection
+            try:
+                connection.getpeername()
+            except OSError:
+                connection.close()
+            else:
+                connection.setblocking(False)
+                yield connection
 
 
 def end_new_connections(listening: socket.socket) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -128,6 +129,10 @@ class Client:
 
     async def close(self) -> None:
         self.writer.transport.abort()
+
+
+RESETS_AT_ONCE = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+"""The option of a socket that resets its connection when it is closed."""
 
 
 class Running:

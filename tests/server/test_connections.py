@@ -8,7 +8,6 @@ import logging
 import mmap
 import platform
 import socket
-import struct
 import sys
 import time
 import tracemalloc
@@ -30,7 +29,7 @@ from keygraph_server.connections.h11_protocol import H11Connection
 from keygraph_server.connections.httptools_protocol import HttpToolsConnection
 from tests.clocks import MovedClock, until
 from tests.server.library import library_settings, make_table
-from tests.server.raw_http import Client, Running, connected, padded, request, running
+from tests.server.raw_http import RESETS_AT_ONCE, Client, Running, connected, padded, request, running
 
 Protocol = type[GuardedConnection]
 BOTH = pytest.mark.parametrize(
@@ -469,8 +468,7 @@ class TestPipelining:
             client = await server.connect()
             await client.send(request("/a"))
             await until(lambda: any(each.flow.read_paused for each in server.gate._open))
-            at_once = struct.pack("ii", 1, 0)
-            client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            client.writer.get_extra_info("socket").setsockopt(*RESETS_AT_ONCE)
             client.writer.close()
             await until(lambda: server.gate.count == 0)
         assert server.app.asked == []
@@ -584,6 +582,8 @@ class TestNumbers:
             await half.send(b"GET /")
             assert (await idle.ask("/")).status == 200
             await until(lambda: server.gate.count == 3)
+            with socket.create_connection(("127.0.0.1", server.port)) as gone:
+                gone.setsockopt(*RESETS_AT_ONCE)  # takes no place
             new = await server.connect()
             assert (await new.ask("/")).status == 200
             assert await half.rest() in {b"", None}

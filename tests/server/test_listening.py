@@ -14,6 +14,7 @@ import pytest
 from keygraph_server.errors import SettingsError
 from keygraph_server.listening import answered_hosts, end_new_connections, listen, waiting_connections
 from keygraph_server.settings import read_settings
+from tests.server.raw_http import RESETS_AT_ONCE
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the filter is Linux's")
 LOCAL = ["localhost", "127.0.0.1", "[::1]"]
@@ -71,7 +72,9 @@ def is_connected(client: socket.socket) -> bool:
 
 
 @ON_LINUX
-def test_who_has_connected_is_accepted(listening: socket.socket) -> None:
+def test_who_has_connected_and_is_still_there_is_accepted(listening: socket.socket) -> None:
+    with begun(listening) as gone:
+        gone.setsockopt(*RESETS_AT_ONCE)
     with begun(listening) as client:
         assert is_connected(client)
         end_new_connections(listening)

@@ -182,8 +182,11 @@ class GuardedConnection(asyncio.Protocol):
         self.flow = _Flow(self.transport, self)
         self._rounds = rounds()
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
-        self._reads_for = self.address = network_of(self.client[0]) if self.client else ""
-        if self.client and self.client[0] in getattr(self.app, "trusted_hosts", ()):
+        if not self.client:  # which has reset the connection already
+            self.transport.abort()
+            return
+        self._reads_for = self.address = network_of(self.client[0])
+        if self.client[0] in getattr(self.app, "trusted_hosts", ()):
             self._reads_for = "{}\n{}".format(*self.client)
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED

@@ -70,9 +70,7 @@ class Server(uvicorn.Server):
             # Otherwise the socket is its parent's, and another worker may go on.
             for listening in sockets or []:
                 end_new_connections(listening)
-        accepted = [
-            connection for listening in sockets or [] for connection in waiting_connections(listening)
-        ]
+        self._take(sockets or [], None)
         for server in self.servers:
             server.close()
         for listening in sockets or []:
@@ -80,14 +78,14 @@ class Server(uvicorn.Server):
         stop: Callable[[], None] | None = self.lifespan.state.get(STOPS)
         if stop is not None:
             stop()
-        await asyncio.gather(*self._connecting, *map(self._connect, accepted))
+        await asyncio.gather(*self._connecting)
         await super().shutdown(sockets)
 
-    def _take(self, sockets: list[socket.socket]) -> None:
+    def _take(self, sockets: list[socket.socket], most: int | None = _AT_ONCE) -> None:
         """Accepts more waiting connections. uvloop accepts one in each turn, and the turns of a busy loop are long."""
         self._is_taking = False
         for listening in sockets:
-            for connection in islice(waiting_connections(listening), _AT_ONCE):
+            for connection in islice(waiting_connections(listening), most):
                 task = asyncio.ensure_future(self._connect(connection))
                 self._connecting.add(task)
                 task.add_done_callback(self._connecting.discard)
