@@ -605,8 +605,12 @@ class TestNumbers:
             server.app.is_open.set()
             assert [(await client.read()).body for client in busy] == [b"waited"] * 2
 
-    async def test_an_address_takes_places_from_itself_alone(self, protocol: Protocol) -> None:
-        async with running(protocol, max_connections=10, max_connections_by_address=2) as server:
+    @pytest.mark.parametrize("limits", [{"max_connections_by_address": 2}, {"max_connections": 4}])
+    async def test_an_address_takes_places_from_itself_alone(
+        self, protocol: Protocol, limits: dict[str, int]
+    ) -> None:
+        """Where three quarters are open, also one that has an equal share."""
+        async with running(protocol, **limits) as server:
             other = await server.connect("127.0.0.2")
             assert (await other.ask("/")).status == 200
             many = [await server.connect() for _ in range(3)]

@@ -94,7 +94,10 @@ class ConnectionGate:
     def admit(self, connection: GatedConnection, loop: asyncio.AbstractEventLoop) -> bool:
         """Admits a new connection, which waits for its client. Returns False if there are too many."""
         settings, address = self.settings, connection.address
-        is_much = 0 < settings.max_connections_by_address <= self._by_address[address]
+        most = settings.max_connections_by_address
+        if most and 4 * len(self._open) >= 3 * settings.max_connections and self._by_address:
+            most = min(most, settings.max_connections // len(self._by_address))
+        is_much = 0 < most <= self._by_address[address]
         if is_much and not self._close_longest_waiting("too many connections of one address", address):
             return False
         is_much = len(self._open) >= settings.max_connections

@@ -15,8 +15,9 @@ class ConnectionSettings(BaseModel):
     its client; if none waits, the new one is answered with 503. The number is lowered if the system allows fewer open
     files."""
     max_connections_by_address: CountOrZero = 1_000
-    """The same for the connections of one address (for IPv6, of one /64 network); 0 means no limit. Behind a proxy, all
-    connections have the proxy's address."""
+    """The same for the connections of one address (for IPv6, of one /64 network); 0 means no limit. Where three quarters
+    of all connections are open, an address may have an equal share of all at most. Behind a proxy, all connections have the
+    proxy's address."""
     connection_memory: Count = 32_000_000
     """How many bytes a process keeps of unanswered requests and of answers that clients have not read yet. Above that,
     it closes the connections that have waited longest for their clients; if there are none, requests that would wait on
