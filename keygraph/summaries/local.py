@@ -116,6 +116,8 @@ class WorkFile:
         address = f"{self._path.absolute().as_uri()}?immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
             try:
+                # Without that, a file that is shorter than it says is refused: the rest is in its log.
+                database.execute("PRAGMA writable_schema = ON")
                 [application] = database.execute("PRAGMA application_id").fetchone()
             except sqlite3.DatabaseError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import time
 from collections import Counter
 from datetime import datetime, timedelta
@@ -361,6 +362,18 @@ async def test_what_it_has_written_itself_is_not_newer(store: Store, tmp_path: P
     assert counted == {"confirmed": 2, "written": 7}
     assert await summarize(graph, store, tmp_path) == {"confirmed": 9}
     assert await kept(store) == RIGHT
+
+
+def test_a_work_file_whose_log_is_copied_only_in_part_is_resumed(tmp_path: Path) -> None:
+    """Killed, or with a full disk, after the first page."""
+    file = WorkFile(tmp_path / "a" / "work.db", [], resume=False)
+    left = shutil.copytree(tmp_path / "a", tmp_path / "b") / "work.db"
+    file._database.execute("PRAGMA wal_checkpoint")
+    left.write_bytes((tmp_path / "a" / "work.db").read_bytes()[:4096])
+    file.close()
+    file = WorkFile(left, [], resume=True)
+    assert file.is_resumed
+    file.close()
 
 
 @on_sqlite
