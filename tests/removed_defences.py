@@ -168,7 +168,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/engine/engine.py", "heappush(self.waiting, (place, ", "heappush(self.waiting, (0, "
     ),
     "test_requests_of_one_client_begin_behind_each_other": Removal(
-        f"{_HTTP}/middleware.py", "if self._begun % _UNCLOCKED == 0:", "if False:"
+        f"{_HTTP}/middleware.py", "if shared.may_be_over():", "if False:"
     ),
     "test_operations_that_work_for_long_do_so_one_after_the_other": Removal(
         f"{_RESOLVERS}/engine/engine.py",

@@ -787,20 +787,10 @@ class SharedRounds:
         true, unless whoever waits sets it to false first, because the operation is not wanted anymore."""
         return self.queue(0, client, is_turn=False)
 
-    def enter_if_over(self, client: str) -> asyncio.Future[bool] | None:
-        """Enters if a new operation has to wait. None if it may begin at once, in this round."""
-        self.count(0.0)
-        return self.enter(client) if self.has_to_wait(client) else None
-
-    def call(self, client: str, function: Callable[[], object]) -> None:
-        """Calls a function in a round with time for it: what thousands do at once is not done in one."""
-        self.enter(client).add_done_callback(lambda _: function())
-
     async def begin(self, client: str) -> None:
         """Waits for a round with time for something new, if there is none left in this one."""
-        turn = self.enter_if_over(client)
-        if turn is not None:
-            await turn
+        if self.has_to_wait(client):
+            await self.enter(client)
 
     async def wait_for_time(self, client: str) -> None:
         """Waits for a round with time for work of milliseconds, if there is none left in this one."""
@@ -824,8 +814,9 @@ class SharedRounds:
 
     def has_to_wait(self, client: str) -> bool:
         """Whether a new operation of the client waits: the time of this round is used up, or others come before it."""
-        if not self.ends or not self.waiting:
-            return 0.0 < self.ends < perf_counter()
+        self.count(0.0)
+        if not self.waiting:
+            return perf_counter() > self.ends
         own = self._places[client][0] if client in self._places else 0
         return self.waiting[0][0] <= max(self._first, own) or perf_counter() > self.ends
 

@@ -10,7 +10,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -173,7 +172,7 @@ class Listener:
 
     def end_in_turn(self, last: LiveAnswer) -> None:
         """Ends it with a last answer, in turn with others: a token may be that of thousands."""
-        rounds().call(self.client, partial(self.end, last))
+        rounds().enter(self.client).add_done_callback(lambda _: self.end(last))
 
 
 class WaitingChange(NamedTuple):

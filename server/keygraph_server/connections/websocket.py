@@ -95,11 +95,10 @@ class WebSocketConnection(WSProtocol):
         self._unread += data
         rounds().count_bytes(self._reads_for, len(data))
         if self._turn is None:
-            turn = rounds().enter_if_over(self._reads_for)
-            if turn is None:
-                self.handle_events()
+            if rounds().has_to_wait(self._reads_for):
+                self._wait(rounds().enter(self._reads_for))
             else:
-                self._wait(turn)
+                self.handle_events()
 
     def pause_writing(self) -> None:
         super().pause_writing()

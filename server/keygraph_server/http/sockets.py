@@ -175,11 +175,11 @@ class _Socket:
             self._settle()
             self._end_next()
 
-    def _end_next(self) -> None:
+    def _end_next(self, _: object = None) -> None:
         """Ends a subscription, and all others in turn: hundreds of connections may be closed at once."""
         if self._listening:
             self._listening.pop().cancel()
-            rounds().call(self._address, self._end_next)
+            rounds().enter(self._address).add_done_callback(self._end_next)
 
     async def _handle(self, message: Message) -> None:
         lease = self._service.memory.holding(self._address)
