@@ -11,6 +11,7 @@ import pytest
 from aiobotocore.httpsession import AIOHTTPSession
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import EndpointConnectionError
+from botocore.session import get_session
 
 from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import parsed_in_turns
@@ -18,7 +19,7 @@ from keygraph.dynamo.store import BatchGet, Query, Transaction, Write
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb import gate, http1, sending, transport
 from keygraph.engines.dynamodb.answers import decoded
-from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
+from keygraph.engines.dynamodb.client import ClientTransport, ResponseParsers, VerifyingSession
 from keygraph.engines.dynamodb.engine import open_dynamodb
 from keygraph.engines.dynamodb.http1 import LargeReplies
 from keygraph.engines.dynamodb.requests import Wire
@@ -69,6 +70,12 @@ async def test_what_is_no_json_is_no_empty_answer(monkeypatch: pytest.MonkeyPatc
         for request in (BatchGet((("A", "B"),)), Write(put), Transaction((put,), "token")):
             with pytest.raises(Unavailable):
                 await store.send(request)
+
+
+async def test_botocore_reads_the_endpoints_that_it_discovers() -> None:
+    shape = get_session().get_service_model("dynamodb").operation_model("DescribeEndpoints").output_shape
+    answer = {"status_code": 200, "headers": {}, "body": b'{"Endpoints":[]}'}
+    assert (await ResponseParsers().create_parser("json").parse(answer, shape))["Endpoints"] == []
 
 
 @pytest.mark.parametrize("name", ["direct", "aioboto3"])
