@@ -115,13 +115,20 @@ async def test_operations_are_given_up_where_all_hold_too_much() -> None:
 AGAIN = '{ box(boxId: "1") { things(first: 10) { nodes { box { things(first: COUNT) { nodes { number } } } } } } }'
 
 
-async def test_what_is_made_of_one_item_again_and_again_is_held() -> None:
-    for limit, expected in ((100_000, ["ANSWER_LIMIT"]), (1_000_000, [])):
+ERRORS = " ".join(f"a{number}: things(first: 1, last: 1) {{ nodes {{ number }} }}" for number in range(15))
+FAILING = f'{{ box(boxId: "1") {{ things(first: 10) {{ nodes {{ box {{ {ERRORS} }} }} }} }} }}'
+
+
+@pytest.mark.parametrize(
+    ("document", "found"), [(AGAIN.replace("COUNT", "40"), []), (FAILING, ["BAD_USER_INPUT"] * 150)]
+)
+async def test_what_is_made_of_one_item_again_and_again_is_held(document: str, found: list[str]) -> None:
+    for limit, expected in ((100_000, ["ANSWER_LIMIT"]), (1_000_000, found)):
         memory, service = Memory(limit), Service(schema, Boxes(10), secret=SECRET)
         with memory.holding() as holding:
-            answer = await service.execute(OperationRequest(AGAIN.replace("COUNT", "40"), holding=holding))
+            answer = await service.execute(OperationRequest(document, holding=holding))
             assert codes(answer) == expected
-            assert ("data" in answer) == (not expected)
+            assert ("data" in answer) == (limit > 100_000)
             assert holding.held > 100_000
         assert memory.held == 0
 

@@ -22,13 +22,12 @@ def forbidden(record: RecordType, name: str) -> Forbidden:
     return Forbidden(f"{record.name}.", FieldName(name), ": you may not read this field")
 
 
-def without_refused(
-    access: Permissions | None, objects: Sequence[Object], field: Hashable, name: str
-) -> Sequence[Object]:
+def without_refused(op: Run, objects: Sequence[Object], field: Hashable, name: str) -> Sequence[Object]:
     """Returns the objects whose field the viewer may read; for the others its error is kept under `field`.
 
     `name` is the field's name in the model.
     """
+    access = op.access
     if access is None:
         return objects
     found = []
@@ -36,7 +35,7 @@ def without_refused(
         if access.allows(each, "read", name):
             found.append(each)
         else:
-            each.found[field] = forbidden(each.record, name)
+            op.fail(each.found, field, forbidden(each.record, name))
     return found
 
 

@@ -374,6 +374,8 @@ _PAGE_BYTES, _EDGE_BYTES = 2_500, 250
 """The bytes of the objects of a page and of an edge, with what is written of them, as measured by tracemalloc."""
 _HOP_BYTES, _NODE_BYTES = 700, 200
 """The same of an edge that a walk follows, and of a node that it remembers."""
+_ERROR_BYTES = 700
+"""The same of an error in place of a field, with its path."""
 _LOOKUP_BYTES = 440
 """The memory of a key that is looked up because of a rule, whether or not an item has it."""
 
@@ -519,6 +521,11 @@ class Holding:
         """Holds a page of a list with so many edges, and what they become. An item that was read once may be in
         thousands of pages. Raises the refusal if the operation has to be given up."""
         self.hold(_PAGE_BYTES + _EDGE_BYTES * edges)
+
+    def take_error(self) -> None:
+        """Holds the error of a field. If the operation has to be given up, whatever it reads next is refused."""
+        with suppress(KeygraphError):
+            self.hold(_ERROR_BYTES)
 
     def hold(self, size: int) -> None:
         """Holds so many bytes more. Raises the refusal if the operation has to be given up."""

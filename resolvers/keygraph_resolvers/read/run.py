@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
@@ -21,6 +21,7 @@ from keygraph.lists.projection import Attributes
 from keygraph.model.expiry import now
 from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
+from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.read.changes import RecordChange, WantedChanges
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.links import Links
@@ -147,6 +148,12 @@ class Run:
     def hold(self, item: Item) -> bool:
         """Counts an item of a page that was forgotten, because the answer shows it. Returns whether that took long."""
         return self.meter.holding is not None and self.meter.holding.take_item(item)
+
+    def fail(self, found: dict[Any, Any], field: Hashable, error: Exception) -> None:
+        """Keeps an error in place of a field of an object. Its memory counts: by the bound, what fails reads nothing."""
+        found[field] = as_value(error)
+        if self.meter.holding is not None:
+            self.meter.holding.take_error()
 
     def again(self) -> Run:
         """Returns a run of the same operation without anything that was read before, which reads consistently."""

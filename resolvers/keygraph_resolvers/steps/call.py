@@ -66,10 +66,10 @@ class _Call(Step):
         except Exception as error:
             failure = as_value(error)
             for each in objects:
-                each.found[self._selected] = failure
+                op.fail(each.found, self._selected, failure)
             return
         if self._restricted is not None:
-            objects = without_refused(op.access, objects, self._selected, self._restricted)
+            objects = without_refused(op, objects, self._selected, self._restricted)
         for each in objects:
             try:
                 answer = call(each)
@@ -92,7 +92,7 @@ class _Call(Step):
         try:
             nodes = self._returned(op, answer)
         except Exception as error:
-            found[self._selected] = as_value(error)
+            op.fail(found, self._selected, error)
             return
         found[self._selected] = nodes if self._is_list else nodes[0]
         yield Start(self._nodes, [each for each in nodes if each is not None])

@@ -13,7 +13,6 @@ from keygraph.model.permissions import restricted_name
 from keygraph.model.records import End, RecordType
 from keygraph_resolvers.engine.requests import Begun, Start
 from keygraph_resolvers.engine.worst import StepStart, Unstarted, Worst
-from keygraph_resolvers.errors import as_value
 from keygraph_resolvers.naming.names import FIRST, SKIP
 from keygraph_resolvers.read.access import without_refused
 from keygraph_resolvers.read.objects import Object, members_of
@@ -41,12 +40,12 @@ class EndStep(Step):
     def run(self, op: Run, objects: Sequence[Object]) -> Begun:
         selected, read, found = self.selected, self.read, []
         if self._restricted is not None:
-            objects = without_refused(op.access, objects, selected, self._restricted)
+            objects = without_refused(op, objects, selected, self._restricted)
         for each in objects:
             try:
                 node = each.found[selected] = read(each)
             except Exception as error:
-                each.found[selected] = as_value(error)
+                op.fail(each.found, selected, error)
                 continue
             if node is not None:
                 found.append(node)
@@ -83,7 +82,7 @@ class MembersStep(Step):
     def run(self, op: Run, objects: Sequence[Object]) -> Begun:
         selected, read, found = self.selected, self._read, list[Object]()
         if self._restricted is not None:
-            objects = without_refused(op.access, objects, selected, self._restricted)
+            objects = without_refused(op, objects, selected, self._restricted)
         for each in objects:
             try:
                 nodes = each.found[selected] = read(each, self._part(op))
@@ -92,7 +91,7 @@ class MembersStep(Step):
                         f"more than {op.limits.max_page_size:,} nodes: read a part of them, with {FIRST} and {SKIP}"
                     )
             except Exception as error:
-                each.found[selected] = as_value(error)
+                op.fail(each.found, selected, error)
                 continue
             found += [node for node in nodes or () if isinstance(node, Object)]
         return [Start(self._nodes, found)]

@@ -122,19 +122,19 @@ class ListStep(Step):
         """Returns the lists of owners, except those for which the arguments cannot be used."""
         bound: list[Connection] = []
         if self._restricted is not None:
-            owners = without_refused(op.access, owners, self.selected, self._restricted)
+            owners = without_refused(op, owners, self.selected, self._restricted)
         try:
             arguments = self.arguments(op)
         except Exception as error:
             failure = as_value(error)
             for owner in owners:
-                owner.found[self.selected] = failure
+                op.fail(owner.found, self.selected, failure)
             return bound
         for owner in owners:
             try:
                 connection = arguments.of(op, owner)
             except Exception as error:
-                owner.found[self.selected] = as_value(error)
+                op.fail(owner.found, self.selected, error)
                 continue
             connection.answer = owner.found[self.selected] = None if self.path.is_one else ListObject()
             bound.append(connection)

@@ -133,12 +133,12 @@ class NodeWalkStep(Step):
 
     def run(self, op: Run, objects: Sequence[Object]) -> Reads[None]:
         if self._restricted is not None:
-            objects = without_refused(op.access, objects, self.selected, self._restricted)
+            objects = without_refused(op, objects, self.selected, self._restricted)
         for owner in objects:
             try:
                 one = _OneWalk(self, op, self.arguments(op), owner)
             except Exception as error:
-                owner.found[self.selected] = as_value(error)
+                op.fail(owner.found, self.selected, error)
                 continue
             owner.found[self.selected] = one.found
             if self.page is not None or self.walks_all:
@@ -216,7 +216,7 @@ class KeptWalkStep(NodeWalkStep):
     def run(self, op: Run, objects: Sequence[Object]) -> Reads[None]:
         selected, walk = self.selected, self.walk
         if self._restricted is not None:
-            objects = without_refused(op.access, objects, selected, self._restricted)
+            objects = without_refused(op, objects, selected, self._restricted)
         read = walk.owner.reader(walk.owner.fields[walk.name])
         for owner in objects:
             try:
@@ -224,7 +224,7 @@ class KeptWalkStep(NodeWalkStep):
                 one = None if value is None else _OneWalk(self, op, self.arguments(op), owner)
                 kept = None if one is None else read_kept(walk, value)
             except Exception as error:
-                owner.found[selected] = as_value(error)
+                op.fail(owner.found, selected, error)
                 continue
             owner.found[selected] = one and one.found
             if one is not None and kept is not None:
