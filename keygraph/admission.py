@@ -92,9 +92,9 @@ class Admission:
             self.leave(place)
             place.limits, place.since = slow.limits, slow.since
 
-    def enter_at_once(self, bound: int = 0, clients: Iterable[str] = ()) -> Place | None:
+    def enter_at_once(self, clients: Iterable[str] = ()) -> Place | None:
         """Returns a place if there is one; nothing waits."""
-        place = self._place(bound, clients)
+        place = self._place(0, clients)
         return place if self._start(place) else None
 
     def _place(self, bound: int, clients: Iterable[str]) -> Place:

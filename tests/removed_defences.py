@@ -999,7 +999,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/live/queries.py", "Admission(self.limits.live_operations, 0)", "Admission(1_000_000, 0)"
     ),
     "test_one_client_has_half_of_them": Removal(
-        f"{_RESOLVERS}/live/queries.py", "self._places.enter_at_once(clients=dict.fromkeys(clients))", "self._places.enter_at_once()"
+        f"{_RESOLVERS}/live/queries.py", "self._places.enter_at_once(dict.fromkeys(clients))", "self._places.enter_at_once()"
     ),
     "test_what_they_keep_is_limited": Removal(
         f"{_RESOLVERS}/live/queries.py", "return self.held + more > most or", "return False and",
@@ -1048,7 +1048,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/live/listeners.py", "self._is_behind = True", "self._is_behind = False"
     ),
     "test_streams_have_half_of_the_connections": Removal(
-        f"{_HTTP}/graphql_http.py", "streams.enter_at_once(clients=lease.clients)", "Admission(1_000, 0).enter_at_once()",
+        f"{_HTTP}/graphql_http.py", "streams.enter_at_once(lease.clients)", "Admission(1_000, 0).enter_at_once()",
         Removal(f"{_HTTP}/graphql_http.py", "                streams.leave(place)", "                pass"),
     ),
     "test_two_tokens_of_a_viewer_share_no_answer_unless_their_claims_are_the_same": Removal(

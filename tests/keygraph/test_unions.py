@@ -22,8 +22,8 @@ from tests.keygraph.union_members import Company, Organization, Person, User
 by_holder = Index("ByHolder", "Holder", "PK")
 
 
-def types_of(*types: type, table: Table = TABLE) -> dict[str, RecordType]:
-    return dict(Graph(table, *types, type_attribute="Type").check().types)
+def types_of(*types: type) -> dict[str, RecordType]:
+    return dict(Graph(TABLE, *types, type_attribute="Type").check().types)
 
 
 # --- What is declared ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import gc
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import count
@@ -62,7 +62,6 @@ def usual_collection() -> Iterator[None]:
 async def longest_turn(
     asked: Service,
     document: str | OperationRequest,
-    variables: Mapping[str, Any] | None = None,
     *,
     most: float = MOST_SECONDS,
     at_once: int = 1,
@@ -73,7 +72,7 @@ async def longest_turn(
     for number in range(10):
         longest, ended = 0.0, time.thread_time()
         text = document if most == MOST_SECONDS else f"{document}\n#{number}"
-        running = asyncio.gather(*(asked.execute(text, variables) for _ in range(at_once)))
+        running = asyncio.gather(*(asked.execute(text) for _ in range(at_once)))
         while not running.done():
             assert await asked.execute("{ __typename }") == {"data": {"__typename": "Query"}}
             await asyncio.sleep(0)

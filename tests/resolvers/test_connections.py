@@ -12,8 +12,8 @@ from tests.resolvers.worlds import (
     World,
     book_item,
     copy_item,
-    far_ids,
     loan_item,
+    member_ids,
     member_item,
     reservation_item,
 )
@@ -45,7 +45,7 @@ async def page(world: World, **arguments: Any) -> dict[str, Any]:
     """A page of the book's loans: `members`, `cursors`, and pageInfo's fields."""
     found = (await world.ask(PAGE, **arguments))["book"]["loans"]
     return {
-        "members": far_ids(found, "memberId"),
+        "members": member_ids(found),
         "cursors": [edge["cursor"] for edge in found["edges"]],
         **found["pageInfo"],
     }
@@ -206,4 +206,4 @@ async def test_nothing_behind_the_cursor_that_ends_the_page_is_read(sparse: Worl
     )
     assert sparse.operations["Query"] == 1
     torn = (await sparse.ask(FILTERED, last=5, after=third, before=near))["book"]["loans"]
-    assert far_ids(torn, "memberId") == TORN[:1]
+    assert member_ids(torn) == TORN[:1]

@@ -275,5 +275,5 @@ def visit_item(member: str, room: str, day: str, minute: int) -> Item:
     }
 
 
-def far_ids(connection: Mapping[str, Any], field: str) -> list[str]:
-    return [edge["node"][field] for edge in connection["edges"]]
+def member_ids(connection: Mapping[str, Any]) -> list[str]:
+    return [edge["node"]["memberId"] for edge in connection["edges"]]

@@ -108,8 +108,7 @@ class Sender:
     async def _answer(self, wire: Wire, passage: Passage | None) -> Answered:
         """Returns the content of the answer to a call, as soon as there is time for it. What was received is not referenced
         any more then: a large answer counts for that long, and the next one may wait for it."""
-        if passage is not None:
-            ANSWERED.set(passage.answered)
+        ANSWERED.set((lambda: None) if passage is None else passage.answered)
         received = await self.transport.call(wire)
         ANSWERED.get()()
 

@@ -188,7 +188,7 @@ class LiveQueries:
         """Returns a new listener to a request, which counts for that address. Raises LiveLimitReached, and StoreError if
         the changes cannot be followed."""
         clients = (address,) * bool(address) + request.clients
-        place = None if self.closed.is_set() else self._places.enter_at_once(clients=dict.fromkeys(clients))
+        place = None if self.closed.is_set() else self._places.enter_at_once(dict.fromkeys(clients))
         if place is None:
             self.counts.refused += 1
             raise LiveLimitReached(_TOO_MANY.format(self.limits.live_operations))

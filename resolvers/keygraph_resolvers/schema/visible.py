@@ -201,8 +201,9 @@ def without(core: graphql.GraphQLSchema, hidden: Hidden) -> graphql.GraphQLSchem
         if described[kind] and described[kind]["name"] not in types:
             described[kind] = None
     described["types"] = [each for name, each in types.items() if name in reached or name.startswith("__")]
-    unsaid = known - {each["name"] for each in _parts(described)}
-    for each in _parts(described):
+    parts = [*_parts(described)]
+    unsaid = known - {each["name"] for each in parts}
+    for each in parts:
         if not unsaid.isdisjoint(
             re.findall(r"\w+", " ".join((each.get("description") or "").split("`")[1::2]))
         ):

@@ -415,7 +415,7 @@ class GraphQLEndpoint:
         scope.get("state", {})[STREAMS] = True
         # Each keeps a connection busy.
         streams = self._options.streams
-        place = streams.enter_at_once(clients=lease.clients)
+        place = streams.enter_at_once(lease.clients)
         try:
             if place is None:
                 from keygraph_resolvers.live import LiveLimitReached  # few servers have subscriptions

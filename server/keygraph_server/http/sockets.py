@@ -239,7 +239,7 @@ class _Socket:
             self._ends = asyncio.get_running_loop().time() + self._live.limits.live_idle
         streams, place = self._options.streams, self._place
         if self._running and place is None:
-            self._place = streams.enter_at_once(clients=(self._address,))
+            self._place = streams.enter_at_once((self._address,))
         elif not self._running and place is not None:
             streams.leave(place)
             self._place = None

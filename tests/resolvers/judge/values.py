@@ -107,7 +107,7 @@ DAYS = tuple(
 )
 
 
-def day_kind(written: Callable[[date], str] = date.isoformat, *, has_own: bool = False) -> Kind:
+def day_kind(written: Callable[[date], str] = date.isoformat) -> Kind:
     """Dates, written in attributes, and in keys without another form, so."""
     return Kind(
         "date",
