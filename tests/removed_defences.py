@@ -168,7 +168,7 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/engine/engine.py", "heappush(self.waiting, (place, ", "heappush(self.waiting, (0, "
     ),
     "test_requests_of_one_client_begin_behind_each_other": Removal(
-        f"{_HTTP}/middleware.py", "if shared.may_be_over():", "if False:"
+        f"{_HTTP}/middleware.py", "if self._begun % _UNCLOCKED == 0:", "if False:"
     ),
     "test_operations_that_work_for_long_do_so_one_after_the_other": Removal(
         f"{_RESOLVERS}/engine/engine.py",
@@ -970,8 +970,8 @@ REMOVALS: dict[str, Removal] = {
     ),
     "test_messages_and_handshakes_begin_in_the_rounds_of_requests": Removal(
         f"{_CONNECTIONS}/websocket.py",
-        "            if turn is None:\n",
-        "            if True:\n",
+        "            if rounds().has_to_wait(self._reads_for):\n",
+        "            if False:\n",
         Removal(f"{_HTTP}/sockets.py", "await rounds().begin(self._address)", "pass"),
     ),
     "test_an_endless_message_is_closed": Removal(
@@ -1027,7 +1027,9 @@ REMOVALS: dict[str, Removal] = {
         f"{_RESOLVERS}/live/queries.py", "if number % _SENT_AT_ONCE == 0:", "if False:"
     ),
     "test_subscriptions_that_end_at_once_do_so_in_turns": Removal(
-        f"{_RESOLVERS}/engine/engine.py", "self.enter(client).add_done_callback(lambda _: function())", "function()"
+        f"{_HTTP}/sockets.py",
+        "rounds().enter(self._address).add_done_callback(self._end_next)",
+        "self._end_next()",
     ),
     "test_a_run_that_is_canceled_before_it_begins_gives_its_place_back": Removal(
         f"{_RESOLVERS}/live/queries.py", "operation.task.add_done_callback(partial(self._ended, operation, payer))", "asyncio.create_task(asyncio.sleep(0))"
