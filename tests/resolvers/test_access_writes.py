@@ -211,21 +211,6 @@ FORBIDDEN = "FORBIDDEN"
 NO_ORDER = ("NOT_FOUND", "There is no Order with this key.")
 
 
-async def test_creating(shop: Shop) -> None:
-    new = 'createOrder(input: {orderId: "%s", customerId: "%s", status: %s%s}) { order { orderId note } }'
-    assert (await shop.done(new % ("n1", "a", "PENDING", ', note: "x"'), A))["createOrder"]["order"][
-        "note"
-    ] == "x"
-    told = (FORBIDDEN, "You may not create this Order.")
-    assert await shop.refused(new % ("n2", "b", "PENDING", ""), A) == [told]
-    assert await shop.refused(new % ("n2", "a", "PAID", ""), A) == [told]
-    assert await shop.refused(new % ("n2", "a", "PENDING", "")) == [told]
-    assert shop.requests == 0
-    field = (FORBIDDEN, "discount of Order: you may not write this field.")
-    assert await shop.refused(new % ("n2", "a", "PENDING", ", discount: 5"), A) == [field]
-    assert await shop.done(new % ("n2", "a", "PENDING", ", discount: 5"), HELP)
-
-
 async def test_who_may_change_a_field_may_not_move_the_record(shop: Shop) -> None:
     move = 'moveOrder(input: {orderId: "a1", to: {orderId: "new"}}) { order { orderId } }'
     assert await shop.refused(move, A) == [(FORBIDDEN, "orderId of Order: you may not write this field.")]
@@ -429,20 +414,6 @@ async def test_upserts_and_puts(shop: Shop) -> None:
     assert await shop.done(line % 3, A)
     assert await shop.refused(line % 4, A) == [(FORBIDDEN, "You may not update this Line.")]
     assert await shop.done(line % 20, HELP)
-
-
-async def test_nested_and_several_writes(shop: Shop) -> None:
-    new = """createOrder(input: {orderId: "%s", customerId: "a", status: PENDING, lines: [{number: 1, count: 1}, {number: 2,
-      count: %s}]}) { order { lines { totalCount } } }"""
-    assert await shop.refused(new % ("n1", 10), A) == [(FORBIDDEN, "You may not create this Line.")]
-    assert (await shop.done(new % ("n1", 9), A))["createOrder"]["order"]["lines"]["totalCount"] == 2
-    several = """deleteOrders(input: {inputs: [{orderId: "a1"}, {orderId: "b1"}], atomic: %s}) { results { deletedId } }"""
-    assert await shop.refused(several % "true", A) == [NO_ORDER]
-    found = await shop.answer(several % "false", A)
-    assert [each and each["deletedId"] is not None for each in found["data"]["deleteOrders"]["results"]] == [
-        True,
-        None,
-    ]
 
 
 async def test_no_race_gets_past_a_rule(shop: Shop) -> None:
@@ -914,39 +885,6 @@ async def test_updating(shop: Shop) -> None:
     assert await shop.refused(change % ("b1", 'note: "y"')) == [NO_ORDER]
     discount = (FORBIDDEN, "discount of Order: you may not write this field.")
     assert await shop.refused(change % ("b1", "add: {discount: 1}"), CLERK) == [discount]
-
-
-async def test_deleting(shop: Shop) -> None:
-    gone = 'deleteOrder(input: {orderId: "%s"}) { deletedId }'
-    assert await shop.refused(gone % "b1", A) == [NO_ORDER]
-    assert await shop.refused(gone % "a2", A) == [(FORBIDDEN, "You may not delete this Order.")]
-    assert await shop.refused(gone % "a1") == [NO_ORDER]
-    assert await shop.done(gone % "a1", A)
-
-
-async def test_what_is_named_is_seen(shop: Shop) -> None:
-    put = 'putLikes(input: {oneId: "a", otherId: "%s"}) { likes { stars } }'
-    told = ("NOT_FOUND", "otherId: there is no User with this key.")
-    assert await shop.refused(put % "h", A) == [told]
-    assert await shop.refused(put % "x", A) == [told]
-    line = 'putLine(input: {orderId: "%s", number: 1, count: 1}) { line { count } }'
-    told = ("NOT_FOUND", "orderId: there is no Order with this key.")
-    assert await shop.refused(line % "b1", A) == [told]
-    assert await shop.refused(line % "none", A) == [told]
-    assert await shop.done(line % "b1", B)
-
-
-async def test_taking_along_what_names_a_node(shop: Shop) -> None:
-    gone = 'deleteUser(input: {userId: "b"%s}) { deletedId }'
-    assert await shop.refused(gone % "", A) == [(FORBIDDEN, "You may not delete this User.")]
-    assert await shop.done('putLikes(input: {oneId: "b", otherId: "a"}) { likes { stars } }', B)
-    told = "This User cannot be deleted. It is named by 1 Order (customer), 1 Likes (one)."
-    [[code, said]] = await shop.refused(gone % "", HELP)
-    assert (code, said.startswith("This User cannot be deleted. It is named by")) == ("CONFLICT", True), told
-    [[code, said]] = await shop.refused(
-        'deleteUser(input: {userId: "a", onEdges: DETACH}) { deletedId }', HELP
-    )
-    assert code in ("CONFLICT", FORBIDDEN)
 
 
 @node(

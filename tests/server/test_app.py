@@ -77,16 +77,6 @@ async def test_the_table_and_its_indexes_have_other_names_by_settings(
 
 
 class TestRoutes:
-    async def test_graphql_answers_from_the_store(self, settings: Settings) -> None:
-        async with serving(settings, book("1", "Emma"), book("2", "Ulysses")) as client:
-            query = '{ book(isbn: "2") { title } books(direction: DESC) { nodes { title } } }'
-            assert await ask(client, query) == {
-                "data": {
-                    "book": {"title": "Ulysses"},
-                    "books": {"nodes": [{"title": "Ulysses"}, {"title": "Emma"}]},
-                }
-            }
-
     @pytest.mark.parametrize("prefix", ["", "/api"])
     async def test_an_address_with_a_slash_behind_it_is_the_same(
         self, settings: Settings, prefix: str
@@ -163,16 +153,6 @@ class TestRoutes:
     async def test_the_playground_has_queries_also_where_none_are_written(self, settings: Settings) -> None:
         async with running(create_app(settings)) as client:
             assert "query Books {" in (await client.get("/")).text
-
-    async def test_get_of_graphql_is_for_queries(self, settings: Settings) -> None:
-        async with serving(settings, book("1", "Emma")) as client:
-            asked = await client.get("/graphql", params={"query": '{ book(isbn: "1") { title } }'})
-            changed = await client.get(
-                "/graphql", params={"query": 'mutation { deleteBook(input: {isbn: "1"}) { __typename } }'}
-            )
-            assert await ask(client, '{ book(isbn: "1") { title } }') == asked.json()
-        assert asked.json() == {"data": {"book": {"title": "Emma"}}}
-        assert (changed.status_code, changed.headers["allow"]) == (405, "POST")
 
     async def test_what_an_endpoint_hides_stays_hidden(
         self, settings: Settings, caplog: pytest.LogCaptureFixture

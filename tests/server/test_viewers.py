@@ -103,13 +103,6 @@ class TestServer:
             assert response.json()["data"]["a"] == {"text": "Note 1"}
             assert response.headers["cache-control"] == "no-store"
 
-    async def test_by_headers_of_a_gateway(self, folder: Path) -> None:
-        settings = settings_of(folder, auth="header")
-        async with serving(settings, note("1", "ann"), note("2", "bob")) as client:
-            assert await shown(client, {"X-User": "ann"}) == ["a"]
-            assert await shown(client, {"X-Roles": "seller, support"}) == ["a", "b"]
-            assert await shown(client, bearer(sub="ann")) == []
-
     @pytest.mark.parametrize("is_async", [False, True])
     async def test_by_a_function_of_ones_own(self, folder: Path, is_async: bool) -> None:
         def viewer_of(request: HTTPConnection) -> dict[str, Any]:
@@ -142,19 +135,6 @@ class TestServer:
             response = await asyncio.wait_for(client.post("/graphql", json={"query": QUERY}), 10)
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert response.json()["errors"][0]["extensions"]["code"] == "TIMEOUT"
-
-    async def test_a_field_that_somebody_may_not_read(self, folder: Path) -> None:
-        settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
-        document = {"query": '{ note(noteId: "1") { text price } }'}
-        async with serving(settings, note("1", "ann")) as client:
-            answer = (await client.post("/graphql", json=document, headers=bearer(sub="ann"))).json()
-            assert answer["data"] == {"note": {"text": "Note 1", "price": None}}
-            [error] = answer["errors"]
-            assert (error["path"], error["extensions"]["code"]) == (["note", "price"], "FORBIDDEN")
-            headers = bearer(roles="support")
-            assert (await client.post("/graphql", json=document, headers=headers)).json() == {
-                "data": {"note": {"text": "Note 1", "price": Decimal(5)}}
-            }
 
 
 async def _two_notes(settings: Settings) -> None:
