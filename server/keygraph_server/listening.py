@@ -101,18 +101,13 @@ def answered_hosts(listening: socket.socket, host: str, allowed: str | None) -> 
 
 
 def waiting_connections(listening: socket.socket) -> Iterator[socket.socket]:
-    """Accepts the connections of clients that wait, and closes those that are reset already."""
+    """Accepts the connections of clients that wait."""
     # The socket does not block.
     with suppress(OSError):
         for _ in range(_QUEUED + 1):
             connection, _ = listening.accept()
-            try:
-                connection.getpeername()
-            except OSError:
-                connection.close()
-            else:
-                connection.setblocking(False)
-                yield connection
+            connection.setblocking(False)
+            yield connection
 
 
 def end_new_connections(listening: socket.socket) -> None:

@@ -27,6 +27,7 @@ from keygraph_server.connections.gate import network_of
 from keygraph_server.connections.guarded import GuardedConnection
 from keygraph_server.connections.h11_protocol import H11Connection
 from keygraph_server.connections.httptools_protocol import HttpToolsConnection
+from keygraph_server.listening import listen
 from tests.clocks import MovedClock, until
 from tests.server.library import library_settings, make_table
 from tests.server.raw_http import RESETS_AT_ONCE, Client, Running, connected, padded, request, running
@@ -602,6 +603,10 @@ class TestNumbers:
             answer = await new.read()
             assert (answer.status, answer.code) == (503, "UNAVAILABLE")
             assert answer.fields["retry-after"] == "1"
+            listening = listen("127.0.0.1", 0)
+            with listening, socket.create_connection(listening.getsockname()) as other:
+                assert not server._connections.takes(listening.accept()[0])  # nothing was made of it
+                assert b"503" in other.recv(12)
             server.app.is_open.set()
             assert [(await client.read()).body for client in busy] == [b"waited"] * 2
 

@@ -91,22 +91,28 @@ class ConnectionGate:
         """The HTTP response that refuses a request."""
         return refusal.response(https_only=self._https_only)
 
-    def admit(self, connection: GatedConnection, loop: asyncio.AbstractEventLoop) -> bool:
-        """Admits a new connection, which waits for its client. Returns False if there are too many."""
-        settings, address = self.settings, connection.address
+    def has_room(self, address: str) -> bool:
+        """Whether a new connection of the address may be admitted. Closes the one that has waited longest to make room."""
+        settings = self.settings
         most = settings.max_connections_by_address
         if most and 4 * len(self._open) >= 3 * settings.max_connections and self._by_address:
             most = min(most, settings.max_connections // len(self._by_address))
         is_much = 0 < most <= self._by_address[address]
-        if is_much and not self._close_longest_waiting("too many connections of one address", address):
-            return False
-        is_much = len(self._open) >= settings.max_connections
-        if is_much and not self._close_longest_waiting("too many connections"):
+        if not is_much or self._close_longest_waiting("too many connections of one address", address):
+            is_much = len(self._open) >= settings.max_connections
+            if not is_much or self._close_longest_waiting("too many connections"):
+                return True
+        self.closed["too many connections, all busy"] += 1
+        return False
+
+    def admit(self, connection: GatedConnection, loop: asyncio.AbstractEventLoop) -> bool:
+        """Admits a new connection, which waits for its client. Returns False if there are too many."""
+        if not self.has_room(connection.address):
             return False
         self._open.add(connection)
         self._waiting[connection] = None
-        if address:
-            self._by_address[address] += 1
+        if connection.address:
+            self._by_address[connection.address] += 1
         if self._next_check is None:
             self._next_check = loop.call_later(self._check_interval, self._check, loop)
         return True

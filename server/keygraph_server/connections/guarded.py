@@ -190,7 +190,6 @@ class GuardedConnection(asyncio.Protocol):
             self._reads_for = "{}\n{}".format(*self.client)
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED
-            self.gate.closed["too many connections, all busy"] += 1
             self.transport.write(self.gate.refusal(refusals.TOO_MANY_CONNECTIONS))
             self.transport.close()
 

@@ -11,18 +11,22 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import uvicorn
 
 from keygraph_server.connections import STOPS
+from keygraph_server.connections.factory import Connections
 from keygraph_server.connections.gate import both_forms
 from keygraph_server.listening import end_new_connections, waiting_connections
 from keygraph_server.processes.streams import flush_streams
 
 _AT_ONCE = 16
 """The number of connections accepted in one turn of the loop. More would belong to other processes on the socket."""
+_LOOKED_AT = 256
+"""The same, with those that are refused."""
 
 
 class Server(uvicorn.Server):
@@ -48,7 +52,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts to serve on the sockets."""
         self._loop = loop = asyncio.get_running_loop()
-        self._make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        self._make: Connections = self.config.http_protocol_class  # type: ignore[assignment]  # uvicorn calls it, as it calls a class
 
         def make(**given: Any) -> asyncio.Protocol:
             if not self._is_taking:
@@ -85,14 +89,17 @@ class Server(uvicorn.Server):
         """Accepts more waiting connections. uvloop accepts one in each turn, and the turns of a busy loop are long."""
         self._is_taking = False
         for listening in sockets:
-            for connection in islice(waiting_connections(listening), most):
+            accepted = islice(waiting_connections(listening), most and _LOOKED_AT)
+            for connection in islice(filter(self._make.takes, accepted), most):
                 task = asyncio.ensure_future(self._connect(connection))
                 self._connecting.add(task)
                 task.add_done_callback(self._connecting.discard)
 
     async def _connect(self, connection: socket.socket) -> None:
+        given: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state}
+        make = partial(self._make, config=self.config, **given)
         with suppress(OSError):
-            await asyncio.get_running_loop().connect_accepted_socket(self._new_connection, connection)
+            await asyncio.get_running_loop().connect_accepted_socket(make, connection)
 
     def wait_for_loop(self) -> None:
         """Returns when the event loop has run. Called in another thread."""
@@ -102,7 +109,3 @@ class Server(uvicorn.Server):
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(has_run.set)
                 has_run.wait()
-
-    def _new_connection(self) -> asyncio.Protocol:
-        given: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state}
-        return self._make(config=self.config, **given)
