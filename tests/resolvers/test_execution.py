@@ -32,14 +32,6 @@ def codes(found: dict[str, Any]) -> list[tuple[list[Any], str]]:
     return [(error["path"], error["extensions"]["code"]) for error in found.get("errors", [])]
 
 
-def gets(shop: World) -> list[list[str]]:
-    return [
-        [str(key[0]) for key in request.keys]
-        for request in shop.tracer.requests
-        if isinstance(request, BatchGet)
-    ]
-
-
 @pytest.fixture
 async def shop(empty_shop: World) -> World:
     """Two users with two orders each, of two products; every product is there but p3."""
@@ -89,39 +81,6 @@ async def test_a_slow_list_that_leads_to_no_node_is_not_waited_for(shop: World) 
     assert [order["orderId"] for order in found["data"]["user"]["orders"]["nodes"]] == ["u1o0", "u1o1"]
 
 
-async def test_a_batch_waits_for_the_slowest_list_that_can_add_to_it(shop: World) -> None:
-    async def before(request: Request[Any]) -> None:
-        if isinstance(request, Query) and request.partition == "ORDER#u0o0":
-            await asyncio.sleep(0.05)
-
-    slow = held(shop, before)
-    document = "{ a: order(orderId: %s) { items { nodes { name } } } b: order(orderId: %s) { items { nodes { name } } } }"
-    found = await answer(slow, document % ('"u0o0"', '"u1o1"'))
-    names = [[node["name"] for node in found["data"][key]["items"]["nodes"]] for key in "ab"]
-    assert names == [["Name of p0", "Name of p1"], ["Name of p2"]]  # p3 does not exist
-    # The orders come with their items.
-    assert [sorted(keys) for keys in gets(slow)] == [["PRODUCT#p0", "PRODUCT#p1", "PRODUCT#p2", "PRODUCT#p3"]]
-
-
-async def test_a_full_batch_does_not_wait(empty_shop: World) -> None:
-    lines = [line_item("big", f"p{number:03d}") for number in range(100)]
-    products = [product_item(f"p{number:03d}") for number in range(101)]
-    orders = [order_item("big", "u0", 0), order_item("small", "u0", 1)]
-    await empty_shop.put(user_item("u0"), *orders, *lines, line_item("small", "p100"), *products)
-    full = asyncio.Event()
-
-    async def before(request: Request[Any]) -> None:
-        if isinstance(request, BatchGet) and len(request.keys) == 100:
-            full.set()
-        if isinstance(request, Query) and request.partition == "ORDER#small":
-            await full.wait()
-
-    document = '{ user(userId: "u0") { orders { nodes { items(first: 100) { nodes { name } } } } } }'
-    found = await answer(held(empty_shop, before), document)
-    counts = [len(order["items"]["nodes"]) for order in found["data"]["user"]["orders"]["nodes"]]
-    assert counts == [100, 1]
-
-
 async def test_what_was_read_ahead_under_a_missing_node(shop: World) -> None:
     corrupt = {**order_item("x", "ghost", 1), "total": "much"}
     await shop.put(order_item("y", "ghost", 0), corrupt)
@@ -166,19 +125,6 @@ async def test_one_request_that_fails(shop: World, failure: BaseException, numbe
             key: whole[key] for key in whole if key not in paths
         }
     assert ("errors" in found) or found["data"] == whole
-
-
-@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-async def test_every_request_fails(shop: World, failure: BaseException) -> None:
-    async def before(request: Request[Any]) -> None:
-        await asyncio.sleep(0)
-        raise failure
-
-    found = await answer(
-        held(shop, before), '{ a: product(productId: "p0") { name } user(userId: "u0") { name } }'
-    )
-    assert found["data"] == {"a": None, "user": None}
-    assert [path for path, _ in codes(found)] == [["a"], ["user"]]
 
 
 async def test_what_was_given_up_is_asked_for_again(shop: World) -> None:

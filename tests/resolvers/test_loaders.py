@@ -14,7 +14,7 @@ from keygraph import ID, Graph, Many, node, record
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
 from keygraph.dynamo.table import Key, Table
-from keygraph.errors import BadUserInput, TimedOut, Unavailable
+from keygraph.errors import BadUserInput, Unavailable
 from keygraph.lists.extent import Extent
 from keygraph.lists.query import ListForm, ListQuery
 from keygraph_examples.commerce import graph as commerce
@@ -79,14 +79,6 @@ async def test_keys_that_are_loaded_together_are_one_batch() -> None:
     assert keys_of(store) == [(key("a"), key("b"), key("c"))]
 
 
-async def test_what_was_read_is_not_read_again() -> None:
-    store = HandledStore(found)
-    nodes = NodeLoader(store)
-    await get(nodes, "a")
-    await get(nodes, "a", "b")
-    assert keys_of(store) == [(key("a"),), (key("b"),)]
-
-
 @pytest.mark.parametrize("rounds", range(8))
 async def test_a_cancelled_waiter_leaves_the_others(rounds: int) -> None:
     store = HandledStore(found)
@@ -132,22 +124,6 @@ async def test_a_failing_store_fails_once(error: Exception, kept: type[Exception
     assert answers == [answers[0]] * 3
     assert (type(answers[0]), answers[0].__traceback__) == (kept, None)
     assert len(store.requests) == 1
-
-
-async def test_a_request_that_is_cancelled_inside_the_store() -> None:
-    calls = 0
-
-    async def cancelled_first(request: Request[Any]) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise asyncio.CancelledError
-        return await found(request)
-
-    nodes = NodeLoader(HandledStore(cancelled_first))
-    answers = await asyncio.wait_for(get(nodes, *"ab"), 5)
-    assert [type(answer) for answer in answers] == [TimedOut, TimedOut]
-    assert await asyncio.wait_for(get(nodes, "a"), 5) == [item(key("a"))]
 
 
 @node("SENSOR#{sensor_id}")
