@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
+from time import monotonic
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -15,6 +15,8 @@ ValueT = TypeVar("ValueT")
 
 _COLLECTED_BYTES = 1_000_000
 """When so much has made room for other values, garbage is collected: the collector counts what is made less what is freed."""
+_LASTING_SECONDS = 10.0
+"""What is used again so long after it came is kept before others."""
 _KEPT: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
 """The caches of functions, with their names and the bytes of an entry."""
 
@@ -42,29 +44,48 @@ def kept_bytes() -> dict[str, int]:
     return found
 
 
-class SizedCache(OrderedDict[KeyT, ValueT]):
-    """Keeps values within a number of bytes, which it counts: the first values make room for a new one.
+class SizedCache(dict[KeyT, ValueT]):
+    """Keeps values within a number of bytes, which it counts: what was used last is kept.
 
-    To keep what is used often, move it to the end on each use. A value larger than a quarter of the cache is not kept:
-    it would push out all others.
+    Whoever uses a value sets its time in `used`. Values that were used again ten seconds after they came are kept before
+    others, up to five eighths of the bytes, so that ever new ones push out nothing that is used. A value larger than a quarter
+    of the cache is not kept.
     """
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__()
         self._most = most_bytes
         self.bytes = self._dropped = 0
-        self._sizes: dict[KeyT, int] = {}
+        self.used: dict[KeyT, float] = {}
+        """When each value was used last, by `monotonic`."""
+        self._sizes: dict[KeyT, tuple[int, float]] = {}
+        """The bytes of each value, and when it came."""
 
     def keep(self, key: KeyT, value: ValueT, size: int) -> None:
         """Keeps a value of `size` bytes, as the last one."""
         if size > self._most // 4:
             return
-        self.bytes += size - self._sizes.get(key, 0)
-        self[key], self._sizes[key] = value, size
-        self.move_to_end(key)
-        while self.bytes > self._most:
-            first, _ = self.popitem(last=False)
-            size = self._sizes.pop(first)
+        now = monotonic()
+        known, since = self._sizes.get(key, (0, now))
+        self[key], self.used[key], self._sizes[key] = value, now, (size, since)
+        self.bytes += size - known
+        if self.bytes > self._most:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Drops values until an eighth of the bytes is free, but not the last one."""
+        oldest = sorted(self.used, key=self.used.__getitem__)
+        lasting, left = set(), self._most * 5 // 8
+        for key in reversed(oldest):
+            size, since = self._sizes[key]
+            if self.used[key] - since > _LASTING_SECONDS and size <= left:
+                lasting.add(key)
+                left -= size
+        for key in sorted(oldest[:-1], key=lasting.__contains__):
+            if self.bytes <= self._most * 7 // 8:
+                break
+            del self[key], self.used[key]
+            size, _ = self._sizes.pop(key)
             self.bytes, self._dropped = self.bytes - size, self._dropped + size
         if self._dropped > _COLLECTED_BYTES:
             self._dropped = 0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from time import monotonic
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
@@ -90,7 +91,7 @@ class WalkSource:
             found = self._read(path, owner, after)
             self._parts.keep((path, owner, after), found, _PART_BYTES + _HOP_BYTES * len(found.hops))
         else:
-            self._parts.move_to_end((path, owner, after))
+            self._parts.used[path, owner, after] = monotonic()
         if len(found.hops) <= most:
             return found
         return Part(found.hops[:most], found.hops[most - 1].place, most)

@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -79,11 +80,41 @@ def test_a_sized_cache_forgets_what_was_asked_for_first() -> None:
     cache: SizedCache[str, int] = SizedCache(100)
     for number in range(10):
         cache.keep(f"k{number}", number, 25)
-        cache.move_to_end("k0")
+        cache.used["k0"] = monotonic()
     assert cache["k0"] == 0
     assert (len(cache), cache.bytes) == (4, 100)
     cache.keep("large", 1, 26)
     assert cache.get("large") is None
+    cache.keep("k0", 0, 20)
+    assert (len(cache), cache.bytes) == (4, 95)
+    SizedCache[str, int](0).keep("a", 1, 1)
+
+
+def test_ever_new_values_push_out_none_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is used again after ten seconds stays, within five eighths of the bytes."""
+    now = 0.0
+    monkeypatch.setattr("keygraph.kept.monotonic", lambda: now)
+    cache: SizedCache[int, int] = SizedCache(400)
+    for key in range(5):
+        cache.keep(key, key, 60)
+    now = 10.1
+    for key in range(3):
+        cache.used[key] = now
+    cache.keep(0, 0, 70)
+    for number in range(10, 99):
+        now += 0.01
+        cache.keep(number, number, 100 if number == 50 else 50)
+        now += 0.01
+        cache.used[number] = now
+        assert number in cache
+        assert cache.bytes <= 400
+    assert [*cache] == [0, 1, 2, 95, 96, 97, 98]
+    now += 10
+    for key in (2, 97, 98):
+        cache.used[key] = now
+    for number in range(100, 104):
+        cache.keep(number, number, 100)
+    assert [*cache] == [1, 2, 97, 98, 103]
 
 
 @pytest.mark.long

@@ -12,7 +12,6 @@ import pytest
 from graphql import DocumentNode, GraphQLError, get_introspection_query
 
 from keygraph.dynamo.store import UnreadStore
-from keygraph.kept import SizedCache
 from keygraph_examples.commerce import graph
 from keygraph_resolvers import Limits, Service, build_schema
 from keygraph_resolvers.plan.documents import Document, Documents, Refused
@@ -46,20 +45,6 @@ def test_what_was_asked_last_is_kept() -> None:
         read.read(f"{{ {name}: __typename }}")
         assert read.read("{ often: __typename }") is often
     assert read.read("{ other: __typename }") is not others[0]
-
-
-def test_any_number_of_documents_takes_no_more_than_it_may() -> None:
-    read = made(200_000)
-    for number in range(100):
-        read.read(f"{{ a{number}: __typename }}")
-        assert 0 < read.kept_bytes <= 200_000
-
-
-def test_one_that_is_too_large_is_not_kept() -> None:
-    read = made(400_000)
-    short, long = read.read("{ __typename }"), "{ __typename }".ljust(80_000)
-    assert read.read(long) is not read.read(long)
-    assert read.read("{ __typename }") is short
 
 
 def test_plans_count() -> None:
@@ -174,36 +159,3 @@ async def test_what_makes_room_is_free_without_a_collection(model: str) -> None:
         assert gc.collect() < 20
     finally:
         gc.enable()
-
-
-# --- The cache ------------------------------------------------------------------------------------------
-
-
-def test_what_was_asked_for_last_is_kept() -> None:
-    cache: SizedCache[str, int] = SizedCache(100)
-    for number, key in enumerate("abcd"):
-        cache.keep(key, number, 25)
-    cache.move_to_end("a")
-    cache.keep("e", 4, 25)
-    assert [cache.get(key) for key in "abcde"] == [0, None, 2, 3, 4]
-    assert (cache.bytes, len(cache)) == (100, 4)
-
-
-def test_what_is_kept_again_counts_once() -> None:
-    cache: SizedCache[str, int] = SizedCache(100)
-    for size in (25, 10, 20):
-        cache.keep("a", size, size)
-    assert (cache.get("a"), cache.bytes) == (20, 20)
-
-
-def test_what_is_too_large_drives_nothing_out() -> None:
-    cache: SizedCache[str, int] = SizedCache(100)
-    cache.keep("a", 1, 25)
-    cache.keep("b", 2, 26)
-    assert (cache.get("a"), cache.get("b"), cache.bytes) == (1, None, 25)
-
-
-def test_nothing_is_kept_in_no_bytes() -> None:
-    cache: SizedCache[str, int] = SizedCache(0)
-    cache.keep("a", 1, 1)
-    assert cache.get("a") is None

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from graphql import (
@@ -322,7 +323,7 @@ class Documents:
         """The cached value of a key, which becomes the last to be dropped; None if there is none."""
         found = self.kept.get(key)
         if found is not None:
-            self.kept.move_to_end(key)
+            self.kept.used[key] = monotonic()
         return found
 
     def read(self, text: str) -> Document:

@@ -7,6 +7,7 @@ Trusted documents are in a manifest. Automatic persisted queries are stored as c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Literal, TypeAlias
 
 from keygraph.kept import SizedCache
@@ -54,7 +55,7 @@ class KnownDocuments:
         found = self._trusted.get(key)
         if found is None and key in self._automatic:
             # What clients ask for is forgotten last.
-            self._automatic.move_to_end(key)
+            self._automatic.used[key] = monotonic()
             found = self._automatic[key]
         if found is not None:
             return found
