@@ -53,7 +53,7 @@ class Rounds(Protocol):
     """The processor time after which long work lets others have their turn, in this round."""
     unclocked: int  # how many requests have been sent in rounds in which nothing had begun
 
-    def count(self, seconds: float) -> None: ...
+    def count(self, seconds: float, client: str = "") -> None: ...
     def thread_clock(self) -> float: ...
     def queue(self, waited: int, client: str, *, is_turn: bool) -> asyncio.Future[bool]: ...
 
@@ -85,7 +85,7 @@ class WorkBudget:
             )
         self.spent += seconds
         if self.rounds is not None:
-            self.rounds.count(seconds)
+            self.rounds.count(seconds, self.client)
 
     async def wait(self) -> None:
         """Lets others have their turn."""
@@ -139,15 +139,13 @@ def operation_budget() -> WorkBudget:
 
 def operation_client() -> str:
     """Returns whoever has sent the running operation; an empty text outside of operations."""
-    budget = BUDGET.get()
-    return "" if budget is None else budget.client
+    return operation_budget().client
 
 
 def leave_place() -> None:
     """Gives the place of the running operation to others: it waits for something that not all may have at once."""
-    budget = BUDGET.get()
-    if budget is not None and budget.leave_place is not None:
-        budget.leave_place()
+    if (leave := operation_budget().leave_place) is not None:
+        leave()
 
 
 class Had(defaultdict[ClientT, float]):

@@ -138,6 +138,9 @@ REMOVALS: dict[str, Removal] = {
     "test_who_sends_little_passes_those_who_send_much": Removal(
         f"{_CONNECTIONS}/guarded.py", "count_bytes(self._reads_for, len(data))", "count_bytes('', 0)"
     ),
+    "test_who_works_little_passes_those_who_work_much": Removal(
+        f"{_RESOLVERS}/engine/engine.py", "before, self._budget.client)", "before)"
+    ),
     "test_what_others_or_earlier_turns_have_worked_is_not_counted": Removal(
         f"{_RESOLVERS}/engine/engine.py", "of_all.thread_clock() - before, True", "0.0, True"
     ),

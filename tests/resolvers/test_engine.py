@@ -315,24 +315,19 @@ async def test_operations_that_work_for_long_do_so_one_after_the_other(
     for each in ("thread_time", "perf_counter"):
         monkeypatch.setattr(engine, each, lambda: clock)
     monkeypatch.setattr(Trial, "_loaded", works)
-    trials = [Trial() for _ in range(10)]
-    running = []
-    for trial in trials:
 
-        def start(trial: Trial = trial) -> None:
-            for user in "uvwxyz":
-                trial.load(user, 1)
+    def start(trial: Trial) -> None:
+        for user in "uvwxyz":
+            trial.load(user, 1)
 
-        running.append(asyncio.ensure_future(trial.engine.run(start)))
-    await settled()
-    for trial in trials:
+    async def then(trial: Trial) -> None:
         for user in "uvwxyz":
             trial.store.answer(user)
-    await asyncio.wait_for(asyncio.gather(*running), 5)
+
+    await asyncio.gather(*(run(start, then) for _ in range(10)))
     assert steps.total() == 60
     first, *others = steps.values()
-    # Each has begun.
-    assert first <= 11
+    assert first <= 11  # each has begun
     assert max(others) <= 2
 
 
@@ -438,6 +433,17 @@ async def test_one_that_comes_seldom_passes_hundreds_that_come_all_the_time() ->
     await asyncio.gather(*crowd)
 
 
+async def test_who_works_little_passes_those_who_work_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Trial()
+    trial.engine._budget.client, trial.work = "much", 9 * TURN_SECONDS
+    for each in ("thread_time", "perf_counter"):
+        monkeypatch.setattr(engine, each, lambda: trial.clock)
+    _ = [rounds().enter(str(client)) for client in range(100)]
+    await trial.engine.run(lambda: trial.engine.due.append((trial._loaded, (None, 0))))
+    *_, last = map(rounds().enter, [*["little"] * 10, "much"])
+    assert max(rounds()._seldom)[-1] is last
+
+
 async def test_what_was_given_up_does_not_stay_behind_what_waits() -> None:
     shared = rounds()
     waiting = [shared.enter("other") for _ in range(3)]
@@ -500,8 +506,8 @@ async def test_an_operation_that_was_let_through_waits_once_for_its_request_and_
     shared = rounds()
     start = shared.count
 
-    def count(seconds: float) -> None:
-        start(seconds)
+    def count(*work: Any) -> None:
+        start(*work)
         shared.ends = 1e-9
 
     async def others() -> None:

@@ -423,7 +423,7 @@ class Engine:
             self._worked = perf_counter() - began
         except Exception as error:
             ended.set_exception(with_noted_frames(error))
-        of_all.count(self._worked - before)
+        of_all.count(self._worked - before, self._budget.client)
         if not self._left and not due and not starts and not ended.done():
             ended.set_result(None)
 
@@ -732,8 +732,8 @@ class SharedRounds:
         self._places = defaultdict[str, list[int]](lambda: [0] * (_MOST_WAITED + 1))
         """The next place of each client, by how long its operation has waited before; for as long as others wait."""
         self._had = Had[str](float)
-        """How much of each client has waited, or was read, for as long as others wait. Connections of one proxy, whose names have its
-        address in the first line, have it together: new ones would come before all others."""
+        """How much of each client has waited, was read, or was worked, for as long as others wait. Connections of one proxy,
+        whose names have its address in the first line, have it together: new ones would come before all others."""
         self._seldom: list[Waiting] = []
         """The same, each in the place of how much its client has had before."""
         self._is_seldom_next = False
@@ -743,9 +743,11 @@ class SharedRounds:
         self._requests = _FEWEST_REQUESTS
         """How many waiting requests are let through in a round."""
 
-    def count(self, seconds: float) -> None:
-        """Counts work in this round."""
+    def count(self, seconds: float, client: str = "") -> None:
+        """Counts work in this round: while others wait, also as what the client has had, a turn as much as one that waits."""
         self.worked += seconds
+        if self.waiting and client:
+            self._had[_first_line(client)] += _MOST_WAITED * seconds / self.turn
         if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._begin)
             self.ends = perf_counter() + 2 * self.turn
