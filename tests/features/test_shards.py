@@ -10,8 +10,6 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
 from tests.conftest import in_one_world
@@ -110,28 +108,6 @@ sensors = filled(graph, ITEMS)
 )  # fmt: skip
 async def test_what_is_read(sensors: World, query: str, wanted: dict[str, Any]) -> None:
     assert await sensors.ask(query) == wanted
-
-
-@pytest.mark.parametrize(("direction", "days"), [("ASC", [1, 2, 3, 4]), ("DESC", [4, 3, 2, 1])])
-async def test_pages(sensors: World, direction: str, days: list[int]) -> None:
-    query = """query($after: String, $before: String, $first: Int, $last: Int, $direction: SortDirection) {
-      sensor(sensorId: "x") {
-        readings(first: $first, after: $after, last: $last, before: $before, direction: $direction) {
-          edges { cursor node { day } } } } }"""
-
-    async def pages(size: str, cursor: str) -> list[int]:
-        found: list[int] = []
-        at = None
-        while True:
-            answer = await sensors.ask(query, **{size: 1, cursor: at, "direction": direction})
-            edges = answer["sensor"]["readings"]["edges"]
-            if not edges:
-                return found
-            found.append(int(edges[0]["node"]["day"][-2:]))
-            at = edges[0]["cursor"]
-
-    assert await pages("first", "after") == days
-    assert await pages("last", "before") == days[::-1]
 
 
 async def test_to(sensors: World) -> None:

@@ -71,13 +71,6 @@ built = filled(
 TWICE = "Room: two items, in different shards, have the key of this one"
 
 
-async def test_the_item_of_a_node_is_looked_for_in_all_shards(built: World) -> None:
-    found = await built.ask(
-        '{ a: room(roomId: "a") { name } b: room(roomId: "b") { name } d: room(roomId: "d") { name } }'
-    )
-    assert found == {"a": {"name": "Attic"}, "b": {"name": "Bath"}, "d": None}
-
-
 async def test_two_items_of_one_identity(built: World) -> None:
     document = """query ($ids: [ID!]!) { room(roomId: "c") { name } nodes(ids: $ids) { ... on Room { name } }
       house(houseId: "h") { rooms { edges { node { roomId name } } } } }"""

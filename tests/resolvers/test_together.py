@@ -450,16 +450,6 @@ async def test_behind_a_page_that_is_not_full_nothing_is_read_with_it(travel: Wo
     ]
 
 
-async def test_what_a_query_does_not_come_to_is_read_apart(travel: World) -> None:
-    await travel.put(*trip_items("a", days=30, guests=2))
-    document = '{ trip(tripId: "a") { title letters { nodes { text } } days(first: 2) { nodes { what } } guests { nodes { person: name } } } }'
-    found = (await travel.ask(document))["trip"]
-    assert found["days"]["nodes"] == [{"what": "day 0"}, {"what": "day 1"}]
-    assert found["letters"]["nodes"] == []
-    assert found["guests"]["nodes"] == [{"person": "Person 0"}, {"person": "Person 1"}]
-    assert found["title"] == "Trip a"
-
-
 async def test_a_trip_that_does_not_exist(travel: World) -> None:
     await travel.put(*(item for item in trip_items("a") if item["t"] != "Trip"))
     document = '{ trip(tripId: "a") { title guests { nodes { name } } } }'
@@ -474,14 +464,6 @@ async def test_a_count_beside_it(travel: World) -> None:
         "totalCount": 4,
         "nodes": [{"name": "Person 0"}],
     }
-
-
-async def test_several_lists_under_other_names(travel: World) -> None:
-    await travel.put(*trip_items("a", guests=3))
-    document = """{ trip(tripId: "a") { title one: guests(first: 1) { nodes { personId } }
-      two: guests(first: 2) { nodes { personId } } } }"""
-    found = (await travel.ask(document))["trip"]
-    assert [len(found[name]["nodes"]) for name in ("one", "two")] == [1, 2]
 
 
 async def test_pages_of_one_list_from_both_ends(travel: World) -> None:
