@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from keygraph.changes.totals import StreamTotals
+from keygraph.daemon_thread import in_daemon_thread
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store
 from keygraph.errors import KeygraphError
@@ -233,7 +234,7 @@ class RunningVerification:
                 with _without_interrupts():
                     page = pool.submit(VerifyingProcess.verified_page, scan)
                 # Not `wrap_future`: a pool of which a process was killed may fail over pages that it cancels.
-                return await asyncio.to_thread(page.result)
+                return await in_daemon_thread(page.result)
             except BrokenExecutor:
                 raise KeygraphError("a process that verifies a part of the table was killed") from None
 
